@@ -1,0 +1,71 @@
+"""GRIT, the Graph Inductive bias Transformer: the public names, loaded on first use.
+
+Nothing heavy is imported here, so that ``grit --help`` and ``import grit`` stay fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grit.encodings.rrwp import AddRRWP, rrwp
+    from grit.errors import GritError
+    from grit.graphs.batch import PairBatch
+    from grit.graphs.packed import PackedGraphs
+    from grit.graphs.pairs import Pairs, choose_pairs
+    from grit.graphs.schema import Features, GraphSchema
+    from grit.nn.attention.grit import GritAttention
+    from grit.nn.build import build_model
+    from grit.nn.layer import GritLayer
+    from grit.nn.model import Grit
+    from grit.nn.reference import load_reference_checkpoint
+    from grit.training.recipe import load_recipe, recipes
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AddRRWP": "grit.encodings.rrwp",
+    "Features": "grit.graphs.schema",
+    "GraphSchema": "grit.graphs.schema",
+    "Grit": "grit.nn.model",
+    "GritAttention": "grit.nn.attention.grit",
+    "GritError": "grit.errors",
+    "GritLayer": "grit.nn.layer",
+    "PackedGraphs": "grit.graphs.packed",
+    "PairBatch": "grit.graphs.batch",
+    "Pairs": "grit.graphs.pairs",
+    "build_model": "grit.nn.build",
+    "choose_pairs": "grit.graphs.pairs",
+    "load_recipe": "grit.training.recipe",
+    "load_reference_checkpoint": "grit.nn.reference",
+    "recipes": "grit.training.recipe",
+    "rrwp": "grit.encodings.rrwp",
+}
+
+__all__ = [
+    "AddRRWP",
+    "Features",
+    "GraphSchema",
+    "Grit",
+    "GritAttention",
+    "GritError",
+    "GritLayer",
+    "PackedGraphs",
+    "PairBatch",
+    "Pairs",
+    "build_model",
+    "choose_pairs",
+    "load_recipe",
+    "load_reference_checkpoint",
+    "recipes",
+    "rrwp",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'grit' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

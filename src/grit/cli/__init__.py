@@ -1,0 +1,27 @@
+"""The command ``grit``: one file per command, no logic, heavy imports inside the commands."""
+
+import sys
+
+import typer
+
+from grit.cli import demo, recipes
+from grit.errors import GritError
+
+app = typer.Typer(
+    name="grit",
+    help="GRIT, the Graph Inductive bias Transformer.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("recipes")(recipes.recipes)
+app.command("demo")(demo.demo)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is a message on stderr and exit code 2, never a traceback."""
+    try:
+        app()
+    except GritError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

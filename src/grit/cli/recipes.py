@@ -1,0 +1,21 @@
+"""``grit recipes [NAME] [key=value ...]``."""
+
+from typing import Annotated
+
+import typer
+
+
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="A recipe, or a YAML file of your own.")] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. model.num_layers=4")] = None,
+) -> None:
+    """List the recipes, or print one in full, overrides applied."""
+    from grit.training.recipe import load_recipe, recipe_yaml
+    from grit.training.recipe import recipes as names
+
+    if name is None:
+        for each in names():
+            print(each)
+        print("\nNext: grit recipes NAME prints one in full.")
+    else:
+        print(recipe_yaml(load_recipe(name, *overrides or [])), end="")

@@ -1,0 +1,34 @@
+"""Encodings: pure functions from graphs to (node encoding, pair encoding), in the table `ENCODINGS`."""
+
+from grit.encodings.encoding import Encoding, EncodingKind, check_walk_steps
+from grit.encodings.none import no_encoding
+from grit.encodings.rrwp import rrwp_encoding
+from grit.encodings.rwse import rwse_encoding
+from grit.encodings.spd import spd_encoding
+from grit.errors import GritError
+
+
+def _full(walk_steps: int) -> int:
+    return walk_steps
+
+
+def _absent(walk_steps: int) -> int:
+    return 0
+
+
+ENCODINGS: dict[str, EncodingKind] = {
+    "rrwp": EncodingKind(rrwp_encoding, node_dim=_full, pair_dim=_full),
+    "rwse": EncodingKind(rwse_encoding, node_dim=_full, pair_dim=_absent),
+    "spd": EncodingKind(spd_encoding, node_dim=_absent, pair_dim=_full),
+    "none": EncodingKind(no_encoding, node_dim=_absent, pair_dim=_absent),
+}
+
+
+def encoding_kind(name: str) -> EncodingKind:
+    """The entry of that name."""
+    if name not in ENCODINGS:
+        raise GritError(f"unknown encoding {name!r}; there are {', '.join(ENCODINGS)}.")
+    return ENCODINGS[name]
+
+
+__all__ = ["ENCODINGS", "Encoding", "EncodingKind", "check_walk_steps", "encoding_kind"]

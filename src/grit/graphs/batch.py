@@ -1,0 +1,176 @@
+"""`PairBatch`: what the model reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from grit.encodings import Encoding, check_walk_steps, encoding_kind
+from grit.encodings.rrwp import log_degree
+from grit.errors import GritError
+from grit.graphs.convert import StoredRRWP, pack, pack_batch, stored_rrwp
+from grit.graphs.packed import PackedGraphs
+from grit.graphs.pairs import Pairs, choose_pairs
+from grit.graphs.tensor_tree import TensorTree
+
+
+@dataclass(frozen=True)
+class PairBatch(TensorTree):
+    """A batch of graphs, the node pairs that attention runs over, and their encodings.
+
+    Attributes:
+        graphs: Features, edges and targets of the B graphs.
+        pairs: The P (query, key) pairs, row by row.
+        node_encoding: (N, node_dim), for RRWP the diagonal with node_dim = walk_steps.
+        pair_encoding: (P, pair_dim), for RRWP the walk from i to j with pair_dim = walk_steps.
+        degree: (N,) int64, listed edges that leave each node.
+        log_degree: (N,), ln(1 + degree).
+    """
+
+    graphs: PackedGraphs
+    pairs: Pairs
+    node_encoding: Tensor
+    pair_encoding: Tensor
+    degree: Tensor
+    log_degree: Tensor
+
+    def __post_init__(self) -> None:
+        rows = {
+            "node_encoding": (self.node_encoding.shape[0], self.num_nodes, "nodes"),
+            "pair_encoding": (self.pair_encoding.shape[0], self.num_pairs, "pairs"),
+            "degree": (self.degree.shape[0], self.num_nodes, "nodes"),
+            "log_degree": (self.log_degree.shape[0], self.num_nodes, "nodes"),
+            "pairs.row_ptr": (self.pairs.num_nodes, self.num_nodes, "nodes"),
+        }
+        for name, (got, wanted, what) in rows.items():
+            if got != wanted:
+                raise GritError(f"{name} has {got} rows but the batch has {wanted} {what}.")
+
+    @classmethod
+    def from_graphs(
+        cls,
+        graphs: PackedGraphs,
+        walk_steps: int = 21,
+        *,
+        encoding: str = "rrwp",
+        pairs: str = "all",
+        dtype: torch.dtype = torch.float32,
+    ) -> "PairBatch":
+        """Choose pairs and compute encodings for packed graphs.
+
+        Args:
+            graphs: The graphs.
+            walk_steps: K, the length of the encoding.
+            encoding: Entry of `ENCODINGS`.
+            pairs: ``all``, ``edges`` or ``khop-N``, see `choose_pairs`.
+            dtype: Number type of encodings, and of features that are numbers.
+        """
+        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored=None)
+
+    @classmethod
+    def from_data_list(
+        cls,
+        data_list: Sequence[Data],
+        walk_steps: int = 21,
+        *,
+        encoding: str = "rrwp",
+        pairs: str = "all",
+        dtype: torch.dtype = torch.float32,
+    ) -> "PairBatch":
+        """A batch from PyG graphs; see `from_graphs` for the arguments and `grit.graphs.convert.pack` for what is read.
+
+        Graphs that went through `AddRRWP` with the same walk_steps keep the values that it stored.
+        """
+        stored = stored_rrwp(data_list, walk_steps) if encoding == "rrwp" and not isinstance(data_list, Data) else None
+        return _assemble(pack(data_list), walk_steps, encoding, pairs, dtype, stored)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        batch: Data,
+        walk_steps: int = 21,
+        *,
+        encoding: str = "rrwp",
+        pairs: str = "all",
+        dtype: torch.dtype = torch.float32,
+    ) -> "PairBatch":
+        """A batch from what PyG's ``DataLoader`` yields (``Batch``), or from a single ``Data``."""
+        stored = stored_rrwp([batch], walk_steps) if encoding == "rrwp" else None
+        return _assemble(pack_batch(batch), walk_steps, encoding, pairs, dtype, stored)
+
+    @property
+    def x(self) -> Tensor:
+        """Node features, (N, F)."""
+        return self.graphs.x
+
+    @property
+    def y(self) -> Tensor | None:
+        """Targets, (B, T), (N, T) or (Q, T)."""
+        return self.graphs.y
+
+    @property
+    def row_ptr(self) -> Tensor:
+        """(N + 1,): where each query's row of pairs begins."""
+        return self.pairs.row_ptr
+
+    @property
+    def num_graphs(self) -> int:
+        """B."""
+        return self.graphs.num_graphs
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.graphs.num_nodes
+
+    @property
+    def num_pairs(self) -> int:
+        """P."""
+        return self.pairs.num_pairs
+
+    def __len__(self) -> int:
+        return self.num_graphs
+
+    def __repr__(self) -> str:
+        encoded = f"encodings {self.node_encoding.shape[1]}/{self.pair_encoding.shape[1]} wide"
+        return (
+            f"PairBatch({self.num_graphs:,} graphs, {self.num_nodes:,} nodes, {self.graphs.num_edges:,} edges, "
+            f"{self.num_pairs:,} pairs, {encoded}, {str(self.pair_encoding.dtype).removeprefix('torch.')} "
+            f"on {self.pair_encoding.device})"
+        )
+
+
+def _assemble(
+    graphs: PackedGraphs,
+    walk_steps: int,
+    encoding: str,
+    pairs_kind: str,
+    dtype: torch.dtype,
+    stored: StoredRRWP | None,
+) -> PairBatch:
+    compute = encoding_kind(encoding).compute
+    check_walk_steps(walk_steps)
+    pairs = choose_pairs(graphs, pairs_kind)
+    if stored is None:
+        encoded = compute(graphs, pairs, walk_steps, dtype)
+    else:
+        encoded = _spread(stored, pairs, dtype)
+    degree = graphs.degree()
+    return PairBatch(
+        graphs=graphs.to(dtype),
+        pairs=pairs,
+        node_encoding=encoded.node,
+        pair_encoding=encoded.pair,
+        degree=degree,
+        log_degree=log_degree(degree, dtype) if stored is None else stored.log_degree.to(dtype),
+    )
+
+
+def _spread(stored: StoredRRWP, pairs: Pairs, dtype: torch.dtype) -> Encoding:
+    """Stored RRWP at the chosen pairs; pairs that no walk joins are zero."""
+    at = pairs.find(query=stored.index[1], key=stored.index[0])
+    pair = torch.zeros(pairs.num_pairs, stored.value.shape[1], dtype=dtype)
+    pair[at[at >= 0]] = stored.value[at >= 0].to(dtype)
+    return Encoding(node=stored.node.to(dtype), pair=pair)

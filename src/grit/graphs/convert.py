@@ -1,0 +1,184 @@
+"""From PyG: a list of ``Data``, or a ``Batch``, to `PackedGraphs`."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from grit.errors import GritError
+from grit.graphs.packed import PackedGraphs, offsets
+
+_INTEGER = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
+
+
+class StoredRRWP(NamedTuple):
+    """RRWP that `AddRRWP` attached to the graphs, numbered over the batch.
+
+    Attributes:
+        node: (N, K).
+        index: (2, Q), row 0 = walk's end j, row 1 = walk's start i.
+        value: (Q, K).
+        log_degree: (N,), ln(1 + out-degree).
+    """
+
+    node: Tensor
+    index: Tensor
+    value: Tensor
+    log_degree: Tensor
+
+
+def pack(data_list: Sequence[Data]) -> PackedGraphs:
+    """Lay PyG graphs end to end.
+
+    Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``y``, and for
+    edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be absent, but the graphs
+    must agree on what they carry.
+    """
+    if isinstance(data_list, Data):
+        raise GritError("expected a list of graphs, got a single one. Write [data] instead of data.")
+    if len(data_list) == 0:
+        raise GritError("the list of graphs is empty; a batch needs at least one graph.")
+    for g, data in enumerate(data_list):
+        if not isinstance(data, Data):
+            raise GritError(f"graph {g}: expected a torch_geometric.data.Data, got {type(data).__name__}.")
+
+    nodes = torch.tensor([_num_nodes(g, data) for g, data in enumerate(data_list)])
+    edges = [_edge_index(g, data) for g, data in enumerate(data_list)]
+    node_ptr = offsets(nodes)
+    edge_ptr = offsets(torch.tensor([edge.shape[1] for edge in edges]))
+    label_index = _together("edge_label_index", [data.edge_label_index if "edge_label_index" in data else None for data in data_list])
+    labels = "y" if label_index is None else "edge_label"
+    return PackedGraphs(
+        x=_features("x", [data.x for data in data_list], nodes.tolist()),
+        edge_index=torch.cat([edge + start for edge, start in zip(edges, node_ptr, strict=False)], 1),
+        edge_attr=_features("edge_attr", [data.edge_attr for data in data_list], [edge.shape[1] for edge in edges]),
+        node_ptr=node_ptr,
+        edge_ptr=edge_ptr,
+        y=_targets(labels, [data[labels] if labels in data else None for data in data_list]),
+        label_index=None
+        if label_index is None
+        else torch.cat([index + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
+    )
+
+
+def pack_batch(batch: Data) -> PackedGraphs:
+    """The same for a PyG ``Batch`` (or a single ``Data``), whose tensors are concatenated already."""
+    if not isinstance(batch, Batch):
+        return pack([batch])
+    n = int(batch.num_nodes)
+    graph_of_node = batch.batch
+    num_graphs = int(batch.num_graphs)
+    edge_index = _edge_index(0, batch)
+    outside = (edge_index < 0) | (edge_index >= n)
+    if bool(outside.any()):
+        raise GritError(f"edge_index of the batch speaks of nodes outside 0..{n - 1}.")
+    graph_of_edge, by_graph = torch.sort(graph_of_node[edge_index[0]], stable=True)
+    edge_attr = _features("edge_attr", [batch.edge_attr], [edge_index.shape[1]])
+    edge_level = "edge_label_index" in batch
+    labels = "edge_label" if edge_level else "y"
+    return PackedGraphs(
+        x=_features("x", [batch.x], [n]),
+        edge_index=edge_index[:, by_graph],
+        edge_attr=edge_attr[by_graph],
+        node_ptr=offsets(torch.bincount(graph_of_node, minlength=num_graphs)),
+        edge_ptr=offsets(torch.bincount(graph_of_edge, minlength=num_graphs)),
+        y=_targets(labels, [batch[labels] if labels in batch else None]),
+        label_index=batch.edge_label_index if edge_level else None,
+    )
+
+
+def stored_rrwp(data_list: Sequence[Data], walk_steps: int) -> StoredRRWP | None:
+    """What `AddRRWP` left on every one of these graphs; None if it was not applied, or with other walk_steps."""
+    names = ("rrwp", "rrwp_index", "rrwp_val", "log_deg")
+    if not all(name in data for data in data_list for name in names):
+        return None
+    if any(data.rrwp_val.shape[1] != walk_steps for data in data_list):
+        return None
+    start = offsets(torch.tensor([int(data.num_nodes) for data in data_list]))
+    return StoredRRWP(
+        node=torch.cat([data.rrwp for data in data_list]),
+        index=torch.cat([data.rrwp_index + first for data, first in zip(data_list, start, strict=False)], 1),
+        value=torch.cat([data.rrwp_val for data in data_list]),
+        log_degree=torch.cat([data.log_deg for data in data_list]),
+    )
+
+
+def _num_nodes(g: int, data: Data) -> int:
+    if data.num_nodes is None:
+        raise GritError(f"graph {g}: neither x nor num_nodes says how many nodes it has. Set data.num_nodes.")
+    return int(data.num_nodes)
+
+
+def _edge_index(g: int, data: Data) -> Tensor:
+    index = data.edge_index
+    if index is None:
+        raise GritError(
+            f"graph {g}: edge_index is missing. A graph without edges has edge_index = torch.empty(2, 0, dtype=torch.long)."
+        )
+    if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2:
+        shape = tuple(index.shape) if isinstance(index, Tensor) else type(index).__name__
+        raise GritError(f"graph {g}: edge_index must be a tensor of shape (2, E), got {shape}.")
+    if index.dtype not in _INTEGER:
+        raise GritError(f"graph {g}: edge_index must hold integers, got {index.dtype}. Use edge_index.long().")
+    return index.long()
+
+
+def _together(name: str, parts: list[Tensor | None]) -> list[Tensor] | None:
+    """The parts if every graph has one, None if none has; an error where they disagree."""
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    if len(present) < len(parts):
+        missing = next(g for g, part in enumerate(parts) if part is None)
+        having = next(g for g, part in enumerate(parts) if part is not None)
+        raise GritError(
+            f"graph {missing} has no {name} but graph {having} has: either all graphs of a batch carry it, or none."
+        )
+    return present
+
+
+def _features(name: str, parts: list[Tensor | None], rows: list[int]) -> Tensor:
+    present = _together(name, parts)
+    if present is None:
+        return torch.zeros(sum(rows), 0)
+    columns = []
+    for g, (part, wanted) in enumerate(zip(present, rows, strict=True)):
+        column = part.unsqueeze(1) if part.dim() == 1 else part
+        if column.dim() != 2 or column.shape[0] != wanted:
+            raise GritError(f"graph {g}: {name} has shape {tuple(part.shape)}, expected {wanted} rows of features.")
+        if column.dtype in _INTEGER:
+            column = column.long()
+        elif not column.is_floating_point():
+            raise GritError(f"graph {g}: {name} has type {part.dtype}; features are integers (categories) or floats.")
+        first = columns[0] if columns else column
+        if column.shape[1] != first.shape[1]:
+            raise GritError(
+                f"graph {g}: {name} has {column.shape[1]} columns but graph 0 has {first.shape[1]}; "
+                "all graphs of a batch must have the same features."
+            )
+        if column.dtype != first.dtype:
+            raise GritError(
+                f"graph {g}: {name} is {column.dtype} but that of graph 0 is {first.dtype}; "
+                "all graphs of a batch must have the same features."
+            )
+        columns.append(column)
+    return torch.cat(columns)
+
+
+def _targets(name: str, parts: list[Tensor | None]) -> Tensor | None:
+    present = _together(name, parts)
+    if present is None:
+        return None
+    columns = []
+    for g, part in enumerate(present):
+        if not isinstance(part, Tensor):
+            raise GritError(f"graph {g}: {name} must be a tensor, got {type(part).__name__}.")
+        columns.append(part.reshape(-1, 1) if part.dim() < 2 else part)  # (R, T)
+        if columns[-1].dim() != 2 or columns[-1].shape[1] != columns[0].shape[1]:
+            raise GritError(
+                f"graph {g}: {name} has shape {tuple(part.shape)}, but that of graph 0 has shape "
+                f"{tuple(present[0].shape)}; targets of a graph are (1, T), of its nodes (n, T)."
+            )
+    return torch.cat(columns)

@@ -1,0 +1,73 @@
+"""What the features and targets of a data set look like: all that a model must know to be built for it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+FeatureKind = Literal["none", "numeric", "category", "columns"]
+
+
+class Features(BaseModel):
+    """The features of every node, or of every edge.
+
+    Attributes:
+        kind: ``none``: nothing is known of it. ``numeric``: ``sizes[0]`` numbers. ``category``: one integer below
+            ``sizes[0]``. ``columns``: several integers, column c below ``sizes[c]``.
+        sizes: As above; empty for ``none``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: FeatureKind
+    sizes: tuple[int, ...] = ()
+
+    @model_validator(mode="after")
+    def _sizes_fit_kind(self) -> "Features":
+        wanted = {"none": 0, "numeric": 1, "category": 1, "columns": len(self.sizes) or 1}[self.kind]
+        if len(self.sizes) != wanted or any(size < 1 for size in self.sizes):
+            raise ValueError(f"{self.kind} features take {wanted} positive size(s), got {self.sizes}")
+        return self
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the feature tensor."""
+        return self.sizes[0] if self.kind == "numeric" else len(self.sizes)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the feature tensor is int64."""
+        return self.kind in ("category", "columns")
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "none":
+                return "no features"
+            case "numeric":
+                return f"{self.width} number{'s' if self.width > 1 else ''}"
+            case "category":
+                return f"one category of {self.sizes[0]}"
+            case _:
+                return f"{len(self.sizes)} categories of {', '.join(map(str, self.sizes))}"
+
+
+# The feature tables of OGB 1.3.6 (`ogb.utils.features`): nine atom and three bond columns.
+OGB_ATOM = Features(kind="columns", sizes=(119, 5, 12, 12, 10, 6, 6, 2, 2))
+OGB_BOND = Features(kind="columns", sizes=(5, 6, 2))
+
+
+class GraphSchema(BaseModel):
+    """The shape of a data set.
+
+    Attributes:
+        node: Features of a node.
+        edge: Features of an observed edge.
+        level: What a prediction is for: a whole ``graph``, every ``node``, or the listed ``edge`` pairs.
+        num_outputs: Numbers that the model gives for each.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    node: Features
+    edge: Features
+    level: Literal["graph", "node", "edge"] = "graph"
+    num_outputs: int = 1

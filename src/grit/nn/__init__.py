@@ -1,0 +1,1 @@
+"""The model: attention, layer, stem, heads, and GRIT itself. Every module takes explicit arguments and stands alone."""

@@ -1,0 +1,27 @@
+"""From a recipe to a model: the one place in ``nn`` that sees the configuration."""
+
+import torch
+
+from grit.datasets import find_dataset
+from grit.graphs.schema import GraphSchema
+from grit.nn.model import Grit
+from grit.training.config import Recipe
+
+
+def build_model(recipe: Recipe, schema: GraphSchema | None = None) -> Grit:
+    """GRIT for a recipe.
+
+    The weights depend on ``recipe.train.seed`` alone; torch's global random state is left as it was.
+
+    Args:
+        recipe: From `grit.load_recipe`.
+        schema: Features and targets of the data; those of ``recipe.dataset`` if not given.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.train.seed)
+        return Grit(
+            schema=find_dataset(recipe.dataset).schema if schema is None else schema,
+            encoding=recipe.encoding.name,
+            walk_steps=recipe.encoding.walk_steps,
+            **recipe.model.model_dump(exclude={"pairs"}),
+        )

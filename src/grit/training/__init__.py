@@ -1,0 +1,1 @@
+"""Training: configuration, recipes, schedule, optimisation."""

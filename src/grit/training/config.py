@@ -1,0 +1,129 @@
+"""The configuration tree: frozen, complete, and strict about names, types and values.
+
+Field names are stable: recipes, overrides on the command line and users' own files name them.
+"""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class EncodingConfig(_Frozen):
+    """Which encoding batches carry.
+
+    Attributes:
+        name: Entry of `grit.encodings.ENCODINGS`.
+        walk_steps: K channels: I, M, ..., M^(K-1).
+    """
+
+    name: str = "rrwp"
+    walk_steps: int = Field(default=21, ge=1)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        from grit.encodings import encoding_kind
+
+        encoding_kind(name)
+        return name
+
+
+class ModelConfig(_Frozen):
+    """The arguments of `grit.Grit`, and the pairs that its batches have (``all``, ``edges``, ``khop-2`` ...)."""
+
+    num_layers: int = Field(default=10, ge=1)
+    hidden_dim: int = Field(default=64, ge=1)
+    num_heads: int = Field(default=8, ge=1)
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    attention: str = "grit"
+    pairs: str = "all"
+    degree: Literal["scaler", "encoding", "none"] = "scaler"
+    update_pairs: bool = True
+    norm: Literal["batch", "layer"] = "batch"
+    clamp: float | None = Field(default=5.0, gt=0.0)
+    activation: Literal["relu", "gelu"] = "relu"
+    pooling: Literal["sum", "mean", "none"] = "sum"
+    head: Literal["halving", "mlp"] = "halving"
+    head_layers: int = Field(default=3, ge=1)
+
+    @field_validator("attention")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        from grit.nn.attention import ATTENTIONS
+
+        if name not in ATTENTIONS:
+            raise ValueError(f"there are {', '.join(ATTENTIONS)}")
+        return name
+
+    @field_validator("pairs")
+    @classmethod
+    def _pairs(cls, kind: str) -> str:
+        from grit.graphs.pairs import check_pairs_kind
+
+        return check_pairs_kind(kind)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        from grit.nn.attention import ATTENTIONS
+        from grit.nn.attention.contract import check_heads
+
+        check_heads(self.hidden_dim, self.num_heads)
+        if self.update_pairs and not ATTENTIONS[self.attention].makes_pairs:
+            raise ValueError(f"{self.attention} attention does not rewrite pairs: it goes with model.update_pairs=false")
+        return self
+
+
+class TrainConfig(_Frozen):
+    """Optimisation.
+
+    Attributes:
+        batch_size: Graphs per step.
+        epochs: Passes over the training set.
+        warmup_epochs: Of these, epochs with a rising learning rate.
+        schedule: How the learning rate falls afterwards.
+        lr: Its peak.
+        weight_decay: AdamW's, on every parameter that has a gradient.
+        clip_norm: Largest norm of the gradient; null leaves it free.
+        seed: Of weights, shuffling and dropout.
+    """
+
+    batch_size: int = Field(default=32, ge=1)
+    epochs: int = Field(default=100, ge=1)
+    warmup_epochs: int = Field(default=5, ge=0)
+    schedule: Literal["cosine", "linear"] = "cosine"
+    lr: float = Field(default=1e-3, gt=0.0)
+    weight_decay: float = Field(default=1e-5, ge=0.0)
+    clip_norm: float | None = Field(default=1.0, gt=0.0)
+    seed: int = Field(default=0, ge=0)
+
+
+class PaperConfig(_Frozen):
+    """What the paper reports, for tables; never read by training."""
+
+    metric: str
+    mean: float
+    sd: float | None = None
+    num_parameters: int | None = None
+
+
+class Recipe(_Frozen):
+    """Everything that determines a run: data set, encoding, model, training."""
+
+    dataset: str
+    encoding: EncodingConfig = EncodingConfig()
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    paper: PaperConfig | None = None
+
+    @field_validator("dataset")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        from grit.datasets import find_dataset
+
+        find_dataset(name)
+        return name

@@ -1,0 +1,154 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+import grit
+from grit.graphs.convert import pack
+from grit.nn.layer import NORMS, DegreeScaler, GritLayer
+from tests.golden import Case, assert_close
+from tests.graph_strategies import graphs
+from tests.nn.attention.test_grit import headwise_parts, released_attention
+
+CASES = ["layer_d64h8", "layer_d24h3_clamped"]
+PARTS = {
+    "node_out": "O_h",
+    "pair_out": "O_e",
+    "node_norm": "batch_norm1_h",
+    "pair_norm": "batch_norm1_e",
+    "ffn_in": "FFN_h_layer1",
+    "ffn_out": "FFN_h_layer2",
+    "ffn_norm": "batch_norm2_h",
+}
+
+
+def released_layer(case):
+    layer = GritLayer(hidden_dim=case.meta["D"], num_heads=case.meta["H"], clamp=case.meta["clamp"]).double()
+    layer.attention.load_state_dict(released_attention(case, "sd.attention.").state_dict())
+    layer.degree_scaler.theta.data.copy_(case["sd.deg_coef"][0].t())
+    for ours, theirs in PARTS.items():
+        layer.get_submodule(ours).load_state_dict(case.under(f"sd.{theirs}."))
+    return layer.double()
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_gradients_and_buffers_of_the_released_layer(name, mode):
+    case = Case(name)
+    layer = released_layer(case).train(mode == "train")
+    pairs, order = case.pairs()
+    x = case["in.x"].double().requires_grad_()
+    pair = case["in.edge_attr"].double()[order].requires_grad_()
+    x_out, pair_out = layer(x, pair, pairs, case["in.log_deg"].double())
+    assert_close(x_out, case[f"{mode}64.x"], 1e-9)
+    assert_close(pair_out, case[f"{mode}64.edge_attr"][order], 1e-9)
+    loss = (x_out * case["loss.w_x"]).sum() + (pair_out * case["loss.w_e"][order]).sum()
+    assert_close(loss, case[f"{mode}64.loss"], 1e-9)
+
+    loss.backward()
+    theirs = case.under(f"{mode}grad64.")
+    assert_close(x.grad, theirs["in.x"], 1e-6)
+    assert_close(pair.grad, theirs["in.edge_attr"][order], 1e-6)
+    assert_close(layer.degree_scaler.theta.grad, theirs["deg_coef"][0].t(), 1e-6)
+    scale, shift = headwise_parts(theirs["attention.E.weight"], case.meta["H"])
+    assert_close(layer.attention.pair_scale.weight.grad, scale, 1e-6)
+    assert_close(layer.attention.pair_shift.weight.grad, shift, 1e-6)
+    assert_close(layer.attention.query.weight.grad, theirs["attention.Q.weight"], 1e-6)
+    assert_close(layer.attention.key.weight.grad, theirs["attention.K.weight"], 1e-6)
+    assert_close(layer.attention.value.weight.grad, theirs["attention.V.weight"], 1e-6)
+    assert_close(layer.attention.score.grad, theirs["attention.Aw"][:, :, 0].t(), 1e-6)
+    assert_close(layer.attention.pair_value.grad, theirs["attention.VeRow"].transpose(0, 1), 1e-6)
+    for ours, name_ in PARTS.items():
+        for parameter_name, parameter in layer.get_submodule(ours).named_parameters():
+            assert_close(parameter.grad, theirs[f"{name_}.{parameter_name}"], 1e-6)
+
+    if mode == "train":
+        for ours, name_ in PARTS.items():
+            for buffer_name, buffer in layer.get_submodule(ours).named_buffers():
+                assert_close(buffer, case[f"trainbuf64.{name_}.{buffer_name}"], 1e-9)
+
+
+def random_setting(data_list, **options):
+    torch.manual_seed(0)
+    packed = pack(data_list)
+    pairs = grit.choose_pairs(packed)
+    layer = GritLayer(hidden_dim=8, num_heads=2, **options).double()
+    for module in layer.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2.0)
+    x = torch.randn(packed.num_nodes, 8, dtype=torch.float64)
+    pair = torch.randn(pairs.num_pairs, 8, dtype=torch.float64)
+    return layer, x, pair, pairs, torch.log1p(packed.degree().double())
+
+
+@pytest.mark.parametrize("norm", sorted(NORMS))
+@given(data_list=st.lists(graphs(max_nodes=5), min_size=2, max_size=3))
+def test_permutation_equivariance_in_training_and_evaluation(norm, data_list):
+    layer, x, pair, pairs, log_degree = random_setting(data_list, norm=norm)
+    graph = pack(data_list).graph_of_node
+    permutation = torch.cat([(graph == g).nonzero()[:, 0].flip(0) for g in range(int(graph[-1]) + 1)])
+    at = pairs.find(query=permutation[pairs.query], key=permutation[pairs.key])
+    moved = [torch.empty_like(tensor) for tensor in (x, pair, log_degree)]
+    moved[0][permutation], moved[1][at], moved[2][permutation] = x, pair, log_degree
+    for mode in (True, False):
+        layer.train(mode)
+        x_out, pair_out = layer(x, pair, pairs, log_degree)
+        moved_x, moved_pair = layer(moved[0], moved[1], pairs, moved[2])
+        torch.testing.assert_close(moved_x[permutation], x_out)
+        torch.testing.assert_close(moved_pair[at], pair_out)
+
+
+def test_gradcheck_through_batch_norm():
+    data = [Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3), Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]
+    layer, x, pair, pairs, log_degree = random_setting(data, clamp=None)
+    layer.attention.pair_shift.bias.data.add_(20.0)  # away from the kinks of ReLU and of the square root
+    layer.attention.query.bias.data.add_(10.0)
+    layer.attention.pair_scale.bias.data.add_(10.0)
+    layer.ffn_in.bias.data.add_(20.0)
+    x, pair = (0.3 * x).requires_grad_(), (0.3 * pair).requires_grad_()
+    assert torch.autograd.gradcheck(lambda a, b: layer(a, b, pairs, log_degree), (x, pair), atol=1e-6)
+
+
+def test_degree_scaler():
+    scaler = DegreeScaler(3)
+    scaler.theta.data = torch.tensor([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
+    out = scaler(torch.ones(2, 3), torch.tensor([0.0, 2.0]))
+    assert torch.equal(out, torch.tensor([[1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]))
+
+
+def test_degree_scaler_starts_as_released():
+    torch.manual_seed(0)
+    theirs = torch.nn.init.xavier_normal_(torch.empty(1, 4096, 2))
+    assert abs(DegreeScaler(4096).theta.std().item() / theirs.std().item() - 1) < 0.05
+
+
+def test_pairs_are_returned_as_given_without_update():
+    layer, x, pair, pairs, log_degree = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=3)], update_pairs=False)
+    assert layer(x, pair, pairs, log_degree)[1] is pair
+    assert sum(p.numel() for p in layer.parameters()) == sum(p.numel() for p in GritLayer(hidden_dim=8, num_heads=2).parameters())
+
+
+def test_a_single_node_in_training():
+    layer, x, pair, pairs, log_degree = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=1)])
+    with pytest.raises(grit.GritError, match="single node.*larger batch size.*norm='layer'"):
+        layer(x, pair, pairs, log_degree)
+    layer.eval()(x, pair, pairs, log_degree)
+    layer, x, pair, pairs, log_degree = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=1)], norm="layer")
+    layer(x, pair, pairs, log_degree)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"attention": "gritty"}, "unknown attention 'gritty'; there are grit, graphormer"),
+        ({"norm": "group"}, "unknown norm 'group'; there are batch, layer"),
+        ({"activation": "swish"}, "unknown activation 'swish'; there are relu, gelu"),
+        ({"attention": "graphormer"}, "update_pairs=False"),
+        ({"num_heads": 3}, "hidden_dim 8 is not divisible by num_heads 3"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(grit.GritError, match=message):
+        GritLayer(**{"hidden_dim": 8, "num_heads": 2, **options})
