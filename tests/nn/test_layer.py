@@ -101,7 +101,10 @@ def test_permutation_equivariance_in_training_and_evaluation(norm, data_list):
 
 
 def test_gradcheck_through_batch_norm():
-    data = [Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3), Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]
+    data = [
+        Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3),
+        Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2),
+    ]
     layer, x, pair, pairs, log_degree = random_setting(data, clamp=None)
     layer.attention.pair_shift.bias.data.add_(20.0)  # away from the kinks of ReLU and of the square root
     layer.attention.query.bias.data.add_(10.0)
@@ -125,17 +128,25 @@ def test_degree_scaler_starts_as_released():
 
 
 def test_pairs_are_returned_as_given_without_update():
-    layer, x, pair, pairs, log_degree = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=3)], update_pairs=False)
+    layer, x, pair, pairs, log_degree = random_setting(
+        [Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=3)], update_pairs=False
+    )
     assert layer(x, pair, pairs, log_degree)[1] is pair
-    assert sum(p.numel() for p in layer.parameters()) == sum(p.numel() for p in GritLayer(hidden_dim=8, num_heads=2).parameters())
+    assert sum(p.numel() for p in layer.parameters()) == sum(
+        p.numel() for p in GritLayer(hidden_dim=8, num_heads=2).parameters()
+    )
 
 
 def test_a_single_node_in_training():
-    layer, x, pair, pairs, log_degree = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=1)])
+    layer, x, pair, pairs, log_degree = random_setting(
+        [Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=1)]
+    )
     with pytest.raises(grit.GritError, match="single node.*larger batch size.*norm='layer'"):
         layer(x, pair, pairs, log_degree)
     layer.eval()(x, pair, pairs, log_degree)
-    layer, x, pair, pairs, log_degree = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=1)], norm="layer")
+    layer, x, pair, pairs, log_degree = random_setting(
+        [Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=1)], norm="layer"
+    )
     layer(x, pair, pairs, log_degree)
 
 

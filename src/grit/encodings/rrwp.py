@@ -25,9 +25,7 @@ from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.pairs import Pairs, choose_pairs
 
 
-def rrwp(
-    edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dtype = torch.float32
-) -> Tensor:
+def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
     """RRWP of one graph as a dense tensor.
 
     Args:
@@ -64,7 +62,7 @@ def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
         yield everything
         return
     magnitude = torch.frexp(n.double()).exponent  # n in [2^(m-1), 2^m)
-    for m in magnitude.unique():
+    for m in torch.unique(magnitude):
         yield everything[magnitude == m]
 
 
@@ -144,4 +142,3 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
 def log_degree(degree: Tensor, dtype: torch.dtype) -> Tensor:
     """ln(1 + d), computed in ``dtype`` as the released code does (float32)."""
     return torch.log(degree.to(dtype) + 1)
-

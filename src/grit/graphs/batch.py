@@ -83,8 +83,9 @@ class PairBatch(TensorTree):
 
         Graphs that went through `AddRRWP` with the same walk_steps keep the values that it stored.
         """
-        stored = stored_rrwp(data_list, walk_steps) if encoding == "rrwp" and not isinstance(data_list, Data) else None
-        return _assemble(pack(data_list), walk_steps, encoding, pairs, dtype, stored)
+        graphs = pack(data_list)
+        stored = stored_rrwp(data_list, walk_steps) if encoding == "rrwp" else None
+        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored)
 
     @classmethod
     def from_pyg(
@@ -97,8 +98,9 @@ class PairBatch(TensorTree):
         dtype: torch.dtype = torch.float32,
     ) -> "PairBatch":
         """A batch from what PyG's ``DataLoader`` yields (``Batch``), or from a single ``Data``."""
+        graphs = pack_batch(batch)
         stored = stored_rrwp([batch], walk_steps) if encoding == "rrwp" else None
-        return _assemble(pack_batch(batch), walk_steps, encoding, pairs, dtype, stored)
+        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored)
 
     @property
     def x(self) -> Tensor:
@@ -170,7 +172,7 @@ def _assemble(
 
 def _spread(stored: StoredRRWP, pairs: Pairs, dtype: torch.dtype) -> Encoding:
     """Stored RRWP at the chosen pairs; pairs that no walk joins are zero."""
-    at = pairs.find(query=stored.index[1], key=stored.index[0])
+    at = pairs.find(query=stored.ends[1], key=stored.ends[0])
     pair = torch.zeros(pairs.num_pairs, stored.value.shape[1], dtype=dtype)
     pair[at[at >= 0]] = stored.value[at >= 0].to(dtype)
     return Encoding(node=stored.node.to(dtype), pair=pair)

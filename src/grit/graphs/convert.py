@@ -18,13 +18,13 @@ class StoredRRWP(NamedTuple):
 
     Attributes:
         node: (N, K).
-        index: (2, Q), row 0 = walk's end j, row 1 = walk's start i.
+        ends: (2, Q), row 0 = walk's end j, row 1 = walk's start i.
         value: (Q, K).
         log_degree: (N,), ln(1 + out-degree).
     """
 
     node: Tensor
-    index: Tensor
+    ends: Tensor
     value: Tensor
     log_degree: Tensor
 
@@ -48,7 +48,10 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     edges = [_edge_index(g, data) for g, data in enumerate(data_list)]
     node_ptr = offsets(nodes)
     edge_ptr = offsets(torch.tensor([edge.shape[1] for edge in edges]))
-    label_index = _together("edge_label_index", [data.edge_label_index if "edge_label_index" in data else None for data in data_list])
+    label_index = _together("edge_label_index", [_optional(data, "edge_label_index") for data in data_list])
+    for g, index in enumerate(label_index or []):
+        if index.numel() and (int(index.min()) < 0 or int(index.max()) >= int(nodes[g])):
+            raise GritError(f"graph {g}: edge_label_index speaks of nodes outside 0..{int(nodes[g]) - 1}.")
     labels = "y" if label_index is None else "edge_label"
     return PackedGraphs(
         x=_features("x", [data.x for data in data_list], nodes.tolist()),
@@ -56,7 +59,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
         edge_attr=_features("edge_attr", [data.edge_attr for data in data_list], [edge.shape[1] for edge in edges]),
         node_ptr=node_ptr,
         edge_ptr=edge_ptr,
-        y=_targets(labels, [data[labels] if labels in data else None for data in data_list]),
+        y=_targets(labels, [_optional(data, labels) for data in data_list]),
         label_index=None
         if label_index is None
         else torch.cat([index + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
@@ -84,7 +87,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
         edge_attr=edge_attr[by_graph],
         node_ptr=offsets(torch.bincount(graph_of_node, minlength=num_graphs)),
         edge_ptr=offsets(torch.bincount(graph_of_edge, minlength=num_graphs)),
-        y=_targets(labels, [batch[labels] if labels in batch else None]),
+        y=_targets(labels, [_optional(batch, labels)]),
         label_index=batch.edge_label_index if edge_level else None,
     )
 
@@ -99,10 +102,14 @@ def stored_rrwp(data_list: Sequence[Data], walk_steps: int) -> StoredRRWP | None
     start = offsets(torch.tensor([int(data.num_nodes) for data in data_list]))
     return StoredRRWP(
         node=torch.cat([data.rrwp for data in data_list]),
-        index=torch.cat([data.rrwp_index + first for data, first in zip(data_list, start, strict=False)], 1),
+        ends=torch.cat([data.rrwp_index + first for data, first in zip(data_list, start, strict=False)], 1),
         value=torch.cat([data.rrwp_val for data in data_list]),
         log_degree=torch.cat([data.log_deg for data in data_list]),
     )
+
+
+def _optional(data: Data, name: str) -> Tensor | None:
+    return data[name] if name in data else None
 
 
 def _num_nodes(g: int, data: Data) -> int:
@@ -143,7 +150,7 @@ def _features(name: str, parts: list[Tensor | None], rows: list[int]) -> Tensor:
     present = _together(name, parts)
     if present is None:
         return torch.zeros(sum(rows), 0)
-    columns = []
+    columns: list[Tensor] = []
     for g, (part, wanted) in enumerate(zip(present, rows, strict=True)):
         column = part.unsqueeze(1) if part.dim() == 1 else part
         if column.dim() != 2 or column.shape[0] != wanted:

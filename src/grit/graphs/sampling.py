@@ -10,4 +10,4 @@ def shuffled_batches(num_graphs: int, batch_size: int, seed: int, epoch: int) ->
     The order depends on seed and epoch alone, so that any epoch can be taken up again at any batch.
     """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return list(torch.randperm(num_graphs, generator=generator).split(batch_size))
+    return list(torch.split(torch.randperm(num_graphs, generator=generator), batch_size))

@@ -20,6 +20,14 @@ def signed_sqrt(z: Tensor) -> Tensor:
     return torch.relu(z).sqrt() - torch.relu(-z).sqrt()
 
 
+def at_pairs(values: Tensor, index: Tensor) -> Tensor:
+    """What each pair reads from its query, or its key: (N, ...) and index (P,) -> (P, ...).
+
+    The same as ``values[index]``, whose backward is several times slower on CPU.
+    """
+    return values.index_select(0, index)
+
+
 def row_sum(values: Tensor, pairs: Pairs) -> Tensor:
     """Sum over the keys of each query: (P, ...) -> (N, ...)."""
     out = values.new_zeros(pairs.num_nodes, *values.shape[1:])
@@ -34,5 +42,5 @@ def row_softmax(logits: Tensor, pairs: Pairs) -> Tensor:
     index = pairs.query.unsqueeze(1).expand_as(logits)
     top = logits.new_full((pairs.num_nodes, logits.shape[1]), -torch.inf)
     top = top.scatter_reduce(0, index, logits.detach(), reduce="amax")  # (N, H)
-    weight = (logits - top[pairs.query]).exp()  # (P, H)
-    return weight / (row_sum(weight, pairs) + 1e-16)[pairs.query]
+    weight = (logits - at_pairs(top, pairs.query)).exp()  # (P, H)
+    return weight / at_pairs(row_sum(weight, pairs) + 1e-16, pairs.query)

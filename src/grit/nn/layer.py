@@ -94,7 +94,7 @@ class GritLayer(nn.Module):
         self.dropout = dropout
         self.update_pairs = update_pairs
         self.activation = activation_function(activation)
-        self.attention = ATTENTIONS[attention](  # type: ignore[call-arg]
+        self.attention = ATTENTIONS[attention](
             hidden_dim=hidden_dim, num_heads=num_heads, attention_dropout=attention_dropout, clamp=clamp
         )
         self.degree_scaler = DegreeScaler(hidden_dim) if scale_by_degree else None

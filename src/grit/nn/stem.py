@@ -47,9 +47,10 @@ class ColumnsEncoder(nn.Module):
 
     def __init__(self, features: Features, hidden_dim: int) -> None:
         super().__init__()
-        self.embeddings = nn.ModuleList(nn.Embedding(size, hidden_dim) for size in features.sizes)
-        for embedding in self.embeddings:
-            nn.init.xavier_uniform_(embedding.weight)
+        tables = [nn.Embedding(size, hidden_dim) for size in features.sizes]
+        for table in tables:
+            nn.init.xavier_uniform_(table.weight)
+        self.embeddings = nn.ModuleList(tables)
 
     def forward(self, values: Tensor) -> Tensor:
         """Encode."""

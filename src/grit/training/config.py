@@ -74,7 +74,9 @@ class ModelConfig(_Frozen):
 
         check_heads(self.hidden_dim, self.num_heads)
         if self.update_pairs and not ATTENTIONS[self.attention].makes_pairs:
-            raise ValueError(f"{self.attention} attention does not rewrite pairs: it goes with model.update_pairs=false")
+            raise ValueError(
+                f"{self.attention} attention does not rewrite pairs: it goes with model.update_pairs=false"
+            )
         return self
 
 

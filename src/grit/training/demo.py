@@ -60,9 +60,7 @@ def run_demo(steps: int, seed: int) -> tuple[float, float]:
         for step in range(steps):
             batches = shuffled_batches(len(train), config.batch_size, config.seed, step // per_epoch)
             chosen = [train[i] for i in batches[step % per_epoch].tolist()]
-            train_step(
-                model, PairBatch.from_data_list(chosen, WALK_STEPS), l1_loss, optimizer, config.clip_norm
-            )
+            train_step(model, PairBatch.from_data_list(chosen, WALK_STEPS), l1_loss, optimizer, config.clip_norm)
             progress.advance(task)
     model.eval()
     with torch.no_grad():

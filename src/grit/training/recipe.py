@@ -49,7 +49,9 @@ class _Loader(yaml.SafeLoader):
     """SafeLoader that also reads 1e-3 as a number, as YAML 1.2 does."""
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
 
 
 def _folder() -> Traversable:
@@ -82,7 +84,7 @@ def _load_yaml(name: str | Path) -> dict[str, Any]:
             "a file of your own is named with its ending .yaml."
         )
     try:
-        tree = yaml.load(text, Loader=_Loader)  # noqa: S506  (a SafeLoader)
+        tree = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise GritError(f"recipe {str(name)!r} is not valid YAML: {error}") from None
     if not isinstance(tree, dict):
@@ -95,7 +97,7 @@ def _parse_override(override: str) -> dict[str, Any]:
     if not equals or not path:
         raise GritError(f"override {override!r} is not of the form key=value, for example model.num_layers=4.")
     try:
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506  (a SafeLoader)
+        value = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError:
         raise GritError(f"override {override!r}: the value {text!r} is not valid YAML.") from None
     for key in reversed(path.split(".")):

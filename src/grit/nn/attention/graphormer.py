@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
-from grit.kernels.plain import row_softmax, row_sum
+from grit.kernels.plain import at_pairs, row_softmax, row_sum
 from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads
 
 
@@ -48,12 +48,12 @@ class GraphormerAttention(PairAttention):
         """Attend: x (N, D) and pair (P, D) -> `AttentionOutput` without pairs."""
         i, j = pairs.query, pairs.key
         query, key, value = (self._heads(linear(x)) for linear in (self.query, self.key, self.value))  # (N, H, C)
-        logits = (query[i] * key[j]).sum(-1) / self.head_dim**0.5 + self.pair_bias(pair)  # (P, H)
+        logits = (at_pairs(query, i) * at_pairs(key, j)).sum(-1) / self.head_dim**0.5 + self.pair_bias(pair)  # (P, H)
         if self.clamp is not None:
             logits = logits.clamp(-self.clamp, self.clamp)
         weights = row_softmax(logits, pairs)  # (P, H)
         alpha = F.dropout(weights, self.attention_dropout, self.training)  # (P, H)
-        node = row_sum(alpha.unsqueeze(-1) * value[j], pairs).flatten(1)  # (N, D)
+        node = row_sum(alpha.unsqueeze(-1) * at_pairs(value, j), pairs).flatten(1)  # (N, D)
         return AttentionOutput(node=node, pair=None, weights=weights)
 
     def _heads(self, flat: Tensor) -> Tensor:

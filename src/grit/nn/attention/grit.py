@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
-from grit.kernels.plain import row_softmax, row_sum, signed_sqrt
+from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
 from grit.nn.activation import activation_function
 from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads
 
@@ -49,13 +49,13 @@ def grit_attention(
         score: (H, C), W_A of each head. pair_value: (H, C, C), W_Ev of each head, [head, in, out].
     """
     i, j = pairs.query, pairs.key
-    e_hat = activation(signed_sqrt((query[i] + key[j]) * pair_scale) + pair_shift)  # (P, H, C)
+    e_hat = activation(signed_sqrt((at_pairs(query, i) + at_pairs(key, j)) * pair_scale) + pair_shift)  # (P, H, C)
     logits = (e_hat * score).sum(-1)  # (P, H)
     if clamp is not None:
         logits = logits.clamp(-clamp, clamp)
     weights = row_softmax(logits, pairs)  # (P, H)
     alpha = F.dropout(weights, attention_dropout).unsqueeze(-1)  # (P, H, 1)
-    from_nodes = row_sum(alpha * value[j], pairs)  # (N, H, C)
+    from_nodes = row_sum(alpha * at_pairs(value, j), pairs)  # (N, H, C)
     # W_Ev is linear, so it is applied once per node to the sum instead of once per pair.
     from_pairs = torch.einsum("nhc,hcd->nhd", row_sum(alpha * e_hat, pairs), pair_value)  # (N, H, C)
     node = (from_nodes + from_pairs).flatten(1)  # (N, D)

@@ -1,0 +1,5 @@
+"""``python -m grit``."""
+
+from grit.cli import main
+
+main()

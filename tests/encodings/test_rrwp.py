@@ -1,0 +1,155 @@
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import AddRandomWalkPE
+
+import grit
+from grit.encodings.rrwp import rrwp_encoding
+from grit.graphs.convert import pack
+from tests.golden import Case
+from tests.graph_strategies import graphs, permuted
+
+CASES = ["rrwp_k21_mixed", "rrwp_k8_selfloop_multi", "rrwp_k2"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_released_values(name):
+    case = Case(name)
+    data_list = case.data_list(with_rrwp=False)
+    batch = Batch.from_data_list([grit.AddRRWP(case.meta["K"])(data) for data in data_list])
+    torch.testing.assert_close(batch.rrwp, case["rrwp.abs"], rtol=1e-6, atol=1e-7)
+    assert torch.equal(batch.rrwp_index, case["rrwp.index"])
+    torch.testing.assert_close(batch.rrwp_val, case["rrwp.val"], rtol=1e-6, atol=1e-7)
+    assert torch.equal(batch.deg, case["rrwp.deg"])
+    torch.testing.assert_close(batch.log_deg, case["rrwp.log_deg"], rtol=1e-6, atol=0)
+
+
+def test_six_nodes_by_hand():
+    # 0 - 1 - 2 a path, 3 -> 4 one way, 5 alone.
+    edges = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 4]])
+    values = grit.rrwp(edges, 6, 4)
+    assert values.shape == (6, 6, 4)
+    assert values[0, :3].tolist() == [[1, 0, 0.5, 0], [0, 1, 0, 1], [0, 0, 0.5, 0]]
+    assert values[1, :3].tolist() == [[0, 0.5, 0, 0.5], [1, 0, 1, 0], [0, 0.5, 0, 0.5]]
+    assert values[3, 3:].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    assert values[4, 4].tolist() == [1, 0, 0, 0]
+    assert values[5, 5].tolist() == [1, 0, 0, 0]
+    assert values[:3, 3:].abs().sum() == 0
+
+
+def test_parallel_edges_count_in_the_degree_only():
+    values = grit.rrwp(torch.tensor([[0, 0, 0], [1, 1, 2]]), 3, 2)
+    torch.testing.assert_close(values[0, :, 1], torch.tensor([0, 1 / 3, 1 / 3]))
+
+
+@given(graphs(), st.integers(1, 6))
+def test_is_the_dense_power(data, walk_steps):
+    n = data.num_nodes
+    adjacency = torch.zeros(n, n, dtype=torch.float64)
+    adjacency[data.edge_index[0], data.edge_index[1]] = 1.0
+    degree = torch.bincount(data.edge_index[0], minlength=n).double()
+    step = torch.where(degree > 0, 1 / degree, 0.0)[:, None] * adjacency
+    values = grit.rrwp(data.edge_index, n, walk_steps, dtype=torch.float64)
+    assert torch.equal(values[:, :, 0], torch.eye(n, dtype=torch.float64))
+    for k in range(walk_steps):
+        torch.testing.assert_close(values[:, :, k], torch.linalg.matrix_power(step, k))
+    single = grit.rrwp(data.edge_index, n, walk_steps)
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single, values.float())
+
+
+@given(graphs(simple=True), st.integers(2, 6))
+def test_rows_sum_to_one_or_to_zero_after_a_sink(data, walk_steps):
+    values = grit.rrwp(data.edge_index, data.num_nodes, walk_steps, dtype=torch.float64)
+    has_exit = torch.bincount(data.edge_index[0], minlength=data.num_nodes) > 0
+    torch.testing.assert_close(values[:, :, 1].sum(1), has_exit.double())
+    totals = values.sum(1)  # (n, K): the probability that the walk is still going
+    assert (totals <= 1 + 1e-12).all()
+    assert (totals.diff(dim=1) <= 1e-12).all()
+    if has_exit.all():
+        torch.testing.assert_close(totals, torch.ones_like(totals))
+
+
+@given(graphs())
+def test_first_channel_that_is_not_zero_is_the_shortest_path(data):
+    n = data.num_nodes
+    values = grit.rrwp(data.edge_index, n, n, dtype=torch.float64)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(data.edge_index.t().tolist())
+    distances = dict(nx.all_pairs_shortest_path_length(graph))
+    for i in range(n):
+        for j in range(n):
+            channels = values[i, j].nonzero()[:, 0].tolist()
+            assert distances[i].get(j) == (channels[0] if channels else None)
+
+
+@given(graphs(simple=True, undirected=True), st.integers(2, 6))
+def test_diagonal_is_pygs_random_walk_encoding(data, walk_steps):
+    theirs = AddRandomWalkPE(walk_steps - 1, attr_name="pe")(data.clone()).pe
+    diagonal = grit.rrwp(data.edge_index, data.num_nodes, walk_steps).diagonal().t()
+    torch.testing.assert_close(diagonal[:, 1:], theirs)
+
+
+@given(graphs(), st.randoms())
+def test_permutation_equivariance(data, random):
+    order = list(range(data.num_nodes))
+    random.shuffle(order)
+    permutation = torch.tensor(order)
+    values = grit.rrwp(data.edge_index, data.num_nodes, 5, dtype=torch.float64)
+    moved = grit.rrwp(permuted(data, permutation).edge_index, data.num_nodes, 5, dtype=torch.float64)
+    torch.testing.assert_close(moved[permutation][:, permutation], values)
+
+
+@given(st.lists(graphs(max_nodes=40), min_size=1, max_size=6), st.sampled_from(["all", "edges", "khop-2"]))
+def test_a_batch_of_any_sizes_is_its_graphs_one_by_one(data_list, kind):
+    packed = pack(data_list)
+    pairs = grit.choose_pairs(packed, kind)
+    batch = rrwp_encoding(packed, pairs, 5, torch.float64)
+    for g, data in enumerate(data_list):
+        first = int(packed.node_ptr[g])
+        single = grit.rrwp(data.edge_index, data.num_nodes, 5, dtype=torch.float64)
+        mine = packed.graph_of_node[pairs.query] == g
+        torch.testing.assert_close(batch.pair[mine], single[pairs.query[mine] - first, pairs.key[mine] - first])
+        torch.testing.assert_close(batch.node[first : first + data.num_nodes], single.diagonal().t())
+
+
+def test_transform_copies_and_is_read_back():
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+    encoded = grit.AddRRWP(4)(data)
+    assert "rrwp" not in data
+    encoded.rrwp_val = encoded.rrwp_val + 1.0  # so that reading back shows
+    plain = grit.PairBatch.from_data_list([data, data], walk_steps=4)
+    stored = grit.PairBatch.from_data_list([encoded, encoded], walk_steps=4)
+    touched = plain.pair_encoding.abs().sum(1) > 0
+    torch.testing.assert_close(stored.pair_encoding[touched], plain.pair_encoding[touched] + 1)
+    assert stored.pair_encoding[~touched].abs().sum() == 0
+    other_length = grit.PairBatch.from_data_list([encoded, encoded], walk_steps=5)
+    assert other_length.pair_encoding.shape[1] == 5
+    from_pyg = grit.PairBatch.from_pyg(Batch.from_data_list([encoded, encoded]), walk_steps=4)
+    torch.testing.assert_close(from_pyg.pair_encoding, stored.pair_encoding)
+    assert repr(grit.AddRRWP(4)) == "AddRRWP(walk_steps=4)"
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "num_nodes", "walk_steps", "message"),
+    [
+        (torch.tensor([[0], [3]]), 3, 4, "edge 0 -> 3, but the graph has 3 nodes: node numbers go from 0 to 2"),
+        (torch.tensor([[-1], [0]]), 3, 4, "edge -1 -> 0"),
+        (torch.tensor([[0.0], [1.0]]), 3, 4, r"edge_index must hold integers, got torch.float32"),
+        (torch.tensor([0, 1]), 3, 4, r"shape \(2, E\), got \(2,\)"),
+        (torch.tensor([[0], [1]]), 3, 0, "walk_steps must be at least 1, got 0"),
+        (torch.tensor([[0], [1]]), 0, 4, "num_nodes must be at least 1"),
+    ],
+)
+def test_bad_input(edge_index, num_nodes, walk_steps, message):
+    with pytest.raises(grit.GritError, match=message):
+        grit.rrwp(edge_index, num_nodes, walk_steps)
+
+
+def test_transform_refuses_no_steps():
+    with pytest.raises(grit.GritError, match="walk_steps must be at least 1"):
+        grit.AddRRWP(0)

@@ -1,0 +1,25 @@
+import networkx as nx
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grit
+from grit.encodings.spd import spd_encoding
+from grit.graphs.convert import pack
+from tests.graph_strategies import graphs
+
+
+@given(graphs(), st.integers(1, 5))
+def test_one_hot_of_the_distance_truncated(data, walk_steps):
+    packed = pack([data])
+    pairs = grit.choose_pairs(packed)
+    pair = spd_encoding(packed, pairs, walk_steps, torch.float32).pair
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(data.num_nodes))
+    graph.add_edges_from(data.edge_index.t().tolist())
+    distances = dict(nx.all_pairs_shortest_path_length(graph))
+    for p, (i, j) in enumerate(zip(pairs.query.tolist(), pairs.key.tolist(), strict=True)):
+        wanted = [0.0] * walk_steps
+        if distances[i].get(j, walk_steps) < walk_steps:
+            wanted[distances[i][j]] = 1.0
+        assert pair[p].tolist() == wanted

@@ -1,0 +1,181 @@
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+import grit
+from tests.graph_strategies import featured_graphs
+
+EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+def molecule(**changes):
+    fields = {
+        "x": torch.tensor([[1], [0], [2]]),
+        "edge_index": EDGES,
+        "edge_attr": torch.tensor([1, 1, 2, 2]),
+        "y": torch.tensor([0.5]),
+    }
+    return Data(**{name: value for name, value in {**fields, **changes}.items() if value is not None})
+
+
+def test_fields_of_a_small_batch():
+    batch = grit.PairBatch.from_data_list([molecule(), molecule()], walk_steps=5)
+    assert len(batch) == batch.num_graphs == 2
+    assert (batch.num_nodes, batch.num_pairs, batch.graphs.num_edges) == (6, 18, 8)
+    assert batch.x.shape == (6, 1)
+    assert batch.y.tolist() == [[0.5], [0.5]]
+    assert batch.graphs.edge_attr.shape == (8, 1)
+    assert batch.row_ptr.tolist() == [0, 3, 6, 9, 12, 15, 18]
+    assert batch.degree.tolist() == [1, 2, 1, 1, 2, 1]
+    torch.testing.assert_close(batch.log_degree, torch.log1p(batch.degree.float()))
+    assert batch.node_encoding.shape == (6, 5)
+    assert batch.pair_encoding.shape == (18, 5)
+    assert repr(batch) == ("PairBatch(2 graphs, 6 nodes, 8 edges, 18 pairs, encodings 5/5 wide, float32 on cpu)")
+
+
+def test_is_frozen():
+    batch = grit.PairBatch.from_data_list([molecule()])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        batch.degree = torch.zeros(3)
+
+
+def test_moves_and_changes_type():
+    batch = grit.PairBatch.from_data_list([molecule()], walk_steps=3)
+    double = batch.to(torch.float64)
+    assert double.pair_encoding.dtype == double.log_degree.dtype == double.y.dtype == torch.float64
+    assert double.x.dtype == double.pairs.query.dtype == torch.int64
+    assert batch.pair_encoding.dtype == torch.float32
+    meta = batch.to("meta")
+    assert meta.x.device.type == meta.pairs.row_ptr.device.type == meta.graphs.edge_index.device.type == "meta"
+    assert batch.to("cpu") is batch
+    with pytest.raises(TypeError, match="floating-point type"):
+        batch.to(torch.int32)
+
+
+def test_pins_every_tensor(monkeypatch):
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor.clone())
+    batch = grit.PairBatch.from_data_list([molecule()]).pin_memory()
+    assert len(pinned) == 14
+    assert torch.equal(batch.x, molecule().x)
+
+
+@given(st.lists(featured_graphs(), min_size=1, max_size=4), st.sampled_from(["all", "edges"]))
+def test_pygs_batch_gives_the_same(data_list, kind):
+    wanted = grit.PairBatch.from_data_list(data_list, walk_steps=4, pairs=kind)
+    got = grit.PairBatch.from_pyg(Batch.from_data_list(data_list), walk_steps=4, pairs=kind)
+    assert_same(got, wanted)
+
+
+def assert_same(got, wanted):
+    for name in ("x", "edge_index", "edge_attr", "node_ptr", "edge_ptr"):
+        assert torch.equal(getattr(got.graphs, name), getattr(wanted.graphs, name)), name
+    assert torch.equal(got.pairs.query, wanted.pairs.query)
+    assert torch.equal(got.pairs.edge_pair, wanted.pairs.edge_pair)
+    assert torch.equal(got.node_encoding, wanted.node_encoding)
+    assert torch.equal(got.pair_encoding, wanted.pair_encoding)
+    assert torch.equal(got.degree, wanted.degree)
+
+
+def test_pygs_loader_and_single_graph():
+    loaded = next(iter(DataLoader([molecule()] * 3, batch_size=3)))
+    assert_same(grit.PairBatch.from_pyg(loaded), grit.PairBatch.from_data_list([molecule()] * 3))
+    assert_same(grit.PairBatch.from_pyg(molecule()), grit.PairBatch.from_data_list([molecule()]))
+
+
+def test_pygs_batch_with_edges_out_of_order():
+    batch = Batch.from_data_list([molecule(), molecule(x=torch.tensor([[2], [1], [0]]))])
+    order = torch.tensor([4, 5, 0, 1, 2, 3, 6, 7])
+    batch.edge_index, batch.edge_attr = batch.edge_index[:, order], batch.edge_attr[order]
+    got = grit.PairBatch.from_pyg(batch)
+    assert got.graphs.edge_ptr.tolist() == [0, 4, 8]
+    assert torch.equal(got.pair_encoding, grit.PairBatch.from_data_list([molecule()] * 2).pair_encoding)
+
+
+def test_targets_of_graphs_nodes_and_edges():
+    assert grit.PairBatch.from_data_list([molecule(y=None)]).y is None
+    assert grit.PairBatch.from_data_list([molecule(y=torch.tensor(1.0))] * 2).y.shape == (2, 1)
+    assert grit.PairBatch.from_data_list([molecule(y=torch.ones(1, 4))] * 2).y.shape == (2, 4)
+    assert grit.PairBatch.from_data_list([molecule(y=torch.tensor([0, 1, 0]))] * 2).y.shape == (6, 1)
+    labelled = molecule(edge_label_index=torch.tensor([[0, 2], [2, 0]]), edge_label=torch.tensor([1.0, 0.0]))
+    batch = grit.PairBatch.from_data_list([labelled, labelled])
+    assert batch.y.tolist() == [[1.0], [0.0], [1.0], [0.0]]
+    assert batch.graphs.label_index.tolist() == [[0, 2, 3, 5], [2, 0, 5, 3]]
+
+
+@pytest.mark.parametrize("name", ["rrwp", "rwse", "spd", "none"])
+def test_every_encoding_by_name(name):
+    batch = grit.PairBatch.from_data_list([molecule()], walk_steps=4, encoding=name)
+    assert batch.node_encoding.shape[1] in (0, 4)
+
+
+def nan_features():
+    return molecule(x=torch.tensor([[1.0], [float("nan")], [0.0]]))
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ([], "list of graphs is empty"),
+        (molecule(), r"got a single one. Write \[data\]"),
+        ([{"x": 1}], "graph 0: expected a torch_geometric.data.Data, got dict"),
+        ([molecule(), molecule(edge_index=EDGES + 1)], "graph 1: .* edge 2 -> 3, but the graph has 3 nodes"),
+        ([molecule(edge_index=EDGES - 1)], "graph 0: .* edge -1 -> 0"),
+        ([molecule(edge_index=EDGES.float())], "graph 0: edge_index must hold integers, got torch.float32"),
+        ([molecule(edge_index=EDGES.t())], r"shape \(2, E\), got \(4, 2\)"),
+        ([molecule(edge_index=None)], "edge_index is missing. A graph without edges has"),
+        ([molecule(), nan_features()], "graph 1: x is torch.float32 but"),
+        ([nan_features()], r"graph 0: node features \(x\) hold nan in row 1, column 0"),
+        ([molecule(edge_attr=torch.tensor([0.0, 1.0, float("inf"), 0.0]))], r"edge features .* hold inf in row 2"),
+        ([molecule(), molecule(x=torch.zeros(3, 2).long())], "graph 1: x has 2 columns but graph 0 has 1"),
+        ([molecule(x=torch.zeros(3, 1).bool())], "x has type torch.bool"),
+        ([molecule(edge_attr=torch.zeros(3))], r"edge_attr has shape \(3,\), expected 4 rows"),
+        ([molecule(), molecule(edge_attr=None)], "graph 1 has no edge_attr but graph 0 has"),
+        ([molecule(), molecule(y=None)], "graph 1 has no y but graph 0 has"),
+        ([molecule(), molecule(y=torch.zeros(1, 2))], r"graph 1: y has shape \(1, 2\)"),
+        ([molecule(y="high")], "y must be a tensor, got str"),
+        ([Data(edge_index=torch.zeros(2, 0).long(), num_nodes=0)], "graph 0 has no nodes"),
+        (
+            [molecule(edge_label_index=torch.tensor([[3], [4]]), edge_label=torch.ones(1))] * 2,
+            r"graph 0: edge_label_index speaks of nodes outside 0\.\.2",
+        ),
+    ],
+)
+def test_bad_graphs(graphs, message):
+    with pytest.raises(grit.GritError, match=message):
+        grit.PairBatch.from_data_list(graphs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"walk_steps": 0}, "walk_steps must be at least 1, got 0"),
+        ({"encoding": "lap"}, "unknown encoding 'lap'; there are rrwp"),
+        ({"pairs": "near"}, "pairs must be 'all'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(grit.GritError, match=message):
+        grit.PairBatch.from_data_list([molecule()], **options)
+
+
+def test_bad_edges_in_pygs_batch():
+    batch = Batch.from_data_list([molecule(), molecule()])
+    batch.edge_index = batch.edge_index + 1
+    with pytest.raises(grit.GritError, match=r"outside 0\.\.5"):
+        grit.PairBatch.from_pyg(batch)
+    batch.edge_index = torch.tensor([[0], [3]])
+    batch.edge_attr = torch.ones(1).long()
+    with pytest.raises(grit.GritError, match="edge 0 -> 3"):
+        grit.PairBatch.from_pyg(batch)
+
+
+def test_parts_must_agree():
+    batch = grit.PairBatch.from_data_list([molecule()])
+    with pytest.raises(grit.GritError, match="pair_encoding has 8 rows but the batch has 9 pairs"):
+        dataclasses.replace(batch, pair_encoding=batch.pair_encoding[1:])

@@ -1,0 +1,53 @@
+import pytest
+import torch
+
+import grit
+from grit.graphs.packed import PackedGraphs, offsets
+
+
+def fields(**changes):
+    return {
+        "x": torch.zeros(5, 1),
+        "edge_index": torch.tensor([[0, 1, 3], [1, 0, 4]]),
+        "edge_attr": torch.zeros(3, 0),
+        "node_ptr": torch.tensor([0, 3, 5]),
+        "edge_ptr": torch.tensor([0, 2, 3]),
+        **changes,
+    }
+
+
+def test_properties():
+    graphs = PackedGraphs(**fields())
+    assert (len(graphs), graphs.num_nodes, graphs.num_edges) == (2, 5, 3)
+    assert graphs.nodes_per_graph.tolist() == [3, 2]
+    assert graphs.graph_of_node.tolist() == [0, 0, 0, 1, 1]
+    assert graphs.degree().tolist() == [1, 1, 0, 1, 0]
+    assert repr(graphs) == "PackedGraphs(2 graphs, 5 nodes, 3 edges)"
+
+
+def test_offsets():
+    assert offsets(torch.tensor([2, 0, 3])).tolist() == [0, 2, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edge_index": torch.tensor([[0, 1, 3], [1, 0, 2]])}, "graph 1: edge_index has the edge 0 -> -1"),
+        ({"edge_index": torch.zeros(2, 3)}, "edge_index must be int64, got torch.float32"),
+        ({"edge_index": torch.zeros(3, 3).long()}, r"shape \(2, E\), got \(3, 3\)"),
+        ({"edge_attr": torch.zeros(2, 1)}, "edge_attr has 2 rows but there are 3 edges"),
+        ({"x": torch.zeros(5)}, r"x must have shape \(rows, features\)"),
+        ({"x": torch.zeros(5, 1, dtype=torch.int32)}, "x must be int64 .* got torch.int32"),
+        ({"node_ptr": torch.tensor([0, 3, 6])}, "node_ptr must rise from 0 to 5"),
+        ({"node_ptr": torch.tensor([0, 5])}, "node_ptr speaks of 1 graphs, edge_ptr of 2"),
+        ({"edge_ptr": torch.tensor([0, 4, 3])}, "edge_ptr must rise from 0 to 3"),
+        ({"edge_ptr": torch.tensor([0])}, "at least 2"),
+        ({"node_ptr": torch.tensor([0, 5, 5])}, "graph 1 has no nodes"),
+        ({"y": torch.zeros(2)}, r"y must have shape \(rows, targets\)"),
+        ({"label_index": torch.zeros(2, 2)}, r"label_index must be int64 of shape \(2, Q\)"),
+        ({"label_index": torch.tensor([[0], [4]])}, "two different graphs"),
+    ],
+)
+def test_checks(changes, message):
+    with pytest.raises(grit.GritError, match=message):
+        PackedGraphs(**fields(**changes))

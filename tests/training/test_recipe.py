@@ -1,0 +1,254 @@
+import pytest
+import torch
+from pydantic import BaseModel
+from torch_geometric.data import Data
+
+import grit
+from grit.datasets import DATASETS
+from grit.graphs.sampling import shuffled_batches
+from grit.training.optimisation import build_optimizer, learning_rate, train_step
+from grit.training.recipe import recipe_yaml
+
+BENCHMARKS = [
+    "zinc",
+    "zinc-full",
+    "mnist",
+    "cifar10",
+    "pattern",
+    "cluster",
+    "peptides-func",
+    "peptides-struct",
+    "pcqm4mv2",
+]
+
+
+def example_batch(recipe):
+    """Two small graphs with the features of the recipe's data set."""
+    schema = DATASETS[recipe.dataset].schema
+    generator = torch.Generator().manual_seed(0)
+    graphs = []
+    for edges in ([[0, 1, 2, 3, 3], [1, 2, 3, 0, 1]], [[0, 1, 1], [1, 0, 2]]):
+        edge_index = torch.tensor(edges)
+        n = int(edge_index.max()) + 1
+        data = Data(edge_index=torch.cat([edge_index, edge_index.flip(0)], 1), num_nodes=n)
+        for name, features, rows in (("x", schema.node, n), ("edge_attr", schema.edge, data.num_edges)):
+            if features.kind == "numeric":
+                data[name] = torch.rand(rows, features.width, generator=generator)
+            elif features.kind != "none":
+                data[name] = torch.cat(
+                    [torch.randint(size, (rows, 1), generator=generator) for size in features.sizes], 1
+                )
+        graphs.append(data)
+    return grit.PairBatch.from_data_list(
+        graphs, recipe.encoding.walk_steps, encoding=recipe.encoding.name, pairs=recipe.model.pairs
+    )
+
+
+@pytest.mark.parametrize("name", grit.recipes())
+def test_every_recipe_builds_and_predicts(name):
+    recipe = grit.load_recipe(name)
+    schema = DATASETS[recipe.dataset].schema
+    model = grit.build_model(recipe)
+    batch = example_batch(recipe)
+    rows = {"graph": batch.num_graphs, "node": batch.num_nodes}[schema.level]
+    predicted = model(batch)
+    assert predicted.shape == (rows, schema.num_outputs)
+    assert torch.isfinite(predicted).all()
+
+
+def test_every_benchmark_has_its_recipe():
+    assert set(BENCHMARKS) <= set(grit.recipes())
+    assert {grit.load_recipe(name).dataset for name in BENCHMARKS} == set(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", grit.recipes())
+def test_survives_yaml(name, tmp_path):
+    recipe = grit.load_recipe(name)
+    (tmp_path / "mine.yaml").write_text(recipe_yaml(recipe))
+    assert grit.load_recipe(tmp_path / "mine.yaml") == recipe
+
+
+def test_hyperparameters_of_the_released_configurations():
+    """Layers, width, heads, K, dropouts, batch, lr, decay, epochs, warm-up, as listed in the released files."""
+    table = """
+    zinc            10  64 8 21 0.0  0.2  32 1e-3 1e-5 2000 50 cosine
+    zinc-full       10  64 8 21 0.0  0.2 256 1e-3 1e-5 2000 50 cosine
+    mnist            3  52 4 18 0.0  0.5  16 1e-3 1e-5  200  5 cosine
+    cifar10          3  52 4 18 0.0  0.5  16 1e-3 1e-5  200  5 cosine
+    pattern         10  64 8 21 0.0  0.2  32 5e-4 1e-5  100  5 cosine
+    cluster         16  48 8 32 0.01 0.5  16 1e-3 1e-5  100  5 cosine
+    peptides-func    4  96 4 17 0.0  0.5  16 3e-4 0.0   200 10 cosine
+    peptides-struct  4  96 8 24 0.05 0.2  16 3e-4 0.0   200 10 cosine
+    pcqm4mv2        16 256 8 16 0.1  0.1 256 2e-4 0.0   150 10 linear
+    """
+    for line in table.strip().splitlines():
+        name, *numbers, schedule = line.split()
+        recipe = grit.load_recipe(name)
+        m, t = recipe.model, recipe.train
+        got = [m.num_layers, m.hidden_dim, m.num_heads, recipe.encoding.walk_steps, m.dropout, m.attention_dropout]
+        got += [t.batch_size, t.lr, t.weight_decay, t.epochs, t.warmup_epochs]
+        assert got == [float(number) for number in numbers], name
+        assert t.schedule == schedule
+        assert m.clamp == 5.0
+        assert t.clip_norm == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "differences"),
+    [
+        ("cluster", {"train.lr": 5e-4}),
+        ("peptides-func", {"train.batch_size": 32, "train.warmup_epochs": 5}),
+        (
+            "peptides-struct",
+            {"model.dropout": 0.0, "model.attention_dropout": 0.5, "train.batch_size": 32, "train.warmup_epochs": 5},
+        ),
+    ],
+)
+def test_paper_variants_change_what_the_paper_says(name, differences):
+    released, paper = leaves(grit.load_recipe(name)), leaves(grit.load_recipe(f"{name}-paper"))
+    assert {path: paper[path] for path in paper if paper[path] != released[path]} == differences
+
+
+def leaves(tree, prefix=""):
+    found = {}
+    for name in type(tree).model_fields:
+        value = getattr(tree, name)
+        if isinstance(value, BaseModel):
+            found.update(leaves(value, f"{prefix}{name}."))
+        else:
+            found[prefix + name] = value
+    return found
+
+
+PERTURBATIONS = {
+    "dataset": "zinc-full",
+    "encoding.name": "spd",
+    "encoding.walk_steps": "7",
+    "model.num_layers": "3",
+    "model.hidden_dim": "32",
+    "model.num_heads": "4",
+    "model.dropout": "0.5",
+    "model.attention_dropout": "0.5",
+    "model.attention": "graphormer model.update_pairs=false",
+    "model.pairs": "edges",
+    "model.degree": "none",
+    "model.update_pairs": "false",
+    "model.norm": "layer",
+    "model.clamp": "0.01",
+    "model.activation": "gelu",
+    "model.pooling": "mean",
+    "model.head": "mlp",
+    "model.head_layers": "2",
+    "train.batch_size": "4",
+    "train.epochs": "300",
+    "train.warmup_epochs": "7",
+    "train.schedule": "linear",
+    "train.lr": "1e-2",
+    "train.weight_decay": "0.5",
+    "train.clip_norm": "1e-4",
+    "train.seed": "1",
+}
+
+
+def observe(recipe):
+    """Everything that a recipe determines, as numbers: weights after two steps, outputs, schedule, batches."""
+    model = grit.build_model(recipe)
+    batch = example_batch(recipe)
+    torch.manual_seed(0)
+    optimizer = build_optimizer(model, recipe.train)
+    optimizer.param_groups[0]["lr"] = recipe.train.lr
+    for _ in range(2):
+        train_step(model, batch, lambda predicted, _: predicted.abs().sum(), optimizer, recipe.train.clip_norm)
+    with torch.no_grad():
+        output = model.eval()(batch)
+    schedule = [learning_rate(recipe.train, epoch) for epoch in range(0, 60)]
+    batches = [indices.tolist() for indices in shuffled_batches(20, recipe.train.batch_size, recipe.train.seed, 0)]
+    weights = {name: value.tolist() for name, value in model.state_dict().items()}
+    return {"weights": weights, "output": output.tolist(), "schedule": schedule, "batches": batches}
+
+
+BASE = ("model.num_layers=2", "model.attention_dropout=0.1", "train.epochs=200")
+
+
+def test_every_leaf_is_perturbed():
+    recipe = grit.load_recipe("zinc", *BASE)
+    assert set(PERTURBATIONS) == {path for path in leaves(recipe) if not path.startswith("paper.")}
+    for path, change in PERTURBATIONS.items():
+        assert str(leaves(recipe)[path]).lower() != change.split()[0]
+
+
+@pytest.mark.parametrize("path", sorted(PERTURBATIONS))
+def test_every_leaf_changes_something(path):
+    """`attention` must be compared with the same recipe without pair updates, which it implies."""
+    value, *implied = PERTURBATIONS[path].split()
+    before = observe(grit.load_recipe("zinc", *BASE, *implied))
+    after = observe(grit.load_recipe("zinc", *BASE, *implied, f"{path}={value}"))
+    assert before != after
+
+
+def test_what_the_paper_reports_changes_nothing():
+    changed = grit.load_recipe(
+        "zinc", *BASE, "paper.mean=9.0", "paper.metric=none", "paper.sd=null", "paper.num_parameters=1"
+    )
+    assert observe(changed) == observe(grit.load_recipe("zinc", *BASE))
+
+
+def test_overrides():
+    recipe = grit.load_recipe("zinc", "model.num_layers=4", "train.lr=3e-4", "model.clamp=null", "train.clip_norm=null")
+    assert (recipe.model.num_layers, recipe.train.lr, recipe.model.clamp, recipe.train.clip_norm) == (
+        4,
+        3e-4,
+        None,
+        None,
+    )
+    assert recipe.model.hidden_dim == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("zink", [], r"unknown recipe 'zink', did you mean 'zinc'\?"),
+        ("zinc", ["model.num_layer=4"], r"model.num_layer: unknown key, did you mean 'num_layers'\?"),
+        ("zinc", ["modle.num_layers=4"], r"modle: unknown key, did you mean 'model'\?"),
+        ("zinc", ["model.num_layers=four"], "model.num_layers: got 'four': .*integer"),
+        ("zinc", ["model.num_layers=true"], "model.num_layers: got True"),
+        ("zinc", ["model.num_layers=0"], "model.num_layers: got 0: .*greater than or equal to 1"),
+        ("zinc", ["model.dropout=1.5"], "model.dropout: got 1.5"),
+        ("zinc", ["model.norm=group"], "model.norm: got 'group': .*'batch' or 'layer'"),
+        ("zinc", ["model.attention=gat"], "model.attention: got 'gat': there are grit, graphormer"),
+        ("zinc", ["model.pairs=near"], "model.pairs: got 'near': pairs must be 'all'"),
+        ("zinc", ["model.num_heads=7"], "model: hidden_dim 64 is not divisible by num_heads 7"),
+        ("zinc", ["model.attention=graphormer"], "model: .*model.update_pairs=false"),
+        ("zinc", ["encoding.name=lap"], "encoding.name: got 'lap': unknown encoding"),
+        ("zinc", ["encoding.walk_steps=0"], "encoding.walk_steps: got 0"),
+        ("zinc", ["dataset=zinc12"], "dataset: got 'zinc12': unknown data set"),
+        ("zinc", ["paper.men=1"], r"paper.men: unknown key, did you mean 'mean'\?"),
+        ("zinc", ["train=5"], "train: got 5"),
+        ("zinc", ["lr"], "override 'lr' is not of the form key=value"),
+        ("zinc", ["train.lr=["], "is not valid YAML"),
+    ],
+)
+def test_bad_recipes(name, overrides, message):
+    with pytest.raises(grit.GritError, match=message):
+        grit.load_recipe(name, *overrides)
+
+
+def test_bad_files(tmp_path):
+    for content, message in [
+        ("a: [", "is not valid YAML"),
+        ("- 1", "must be a mapping"),
+        ("model: {}", "dataset: missing, and it has no default"),
+        ("base: zonc", r"base: 'zonc' is no recipe, did you mean 'zinc'\?"),
+    ]:
+        (tmp_path / "mine.yaml").write_text(content)
+        with pytest.raises(grit.GritError, match=message):
+            grit.load_recipe(tmp_path / "mine.yaml")
+    with pytest.raises(grit.GritError, match="cannot read the recipe file"):
+        grit.load_recipe("absent.yaml")
+
+
+def test_own_file_on_top_of_a_recipe(tmp_path):
+    (tmp_path / "mine.yaml").write_text("base: zinc\nmodel:\n  num_layers: 2\ntrain: {lr: 1e-4}\n")
+    recipe = grit.load_recipe(str(tmp_path / "mine.yaml"), "model.num_heads=4")
+    assert (recipe.model.num_layers, recipe.model.num_heads, recipe.train.lr) == (2, 4, 1e-4)
+    assert recipe.train.epochs == 2000
