@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from grit.cli import demo, recipes
+from grit.cli import datasets, demo, recipes
 from grit.errors import GritError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("datasets")(datasets.datasets)
 app.command("recipes")(recipes.recipes)
 app.command("demo")(demo.demo)
 
@@ -25,3 +26,6 @@ def main() -> None:
     except GritError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,7 +1,7 @@
 """Graphs as NumPy arrays: the form in which readers and generators hand them over, before they are stored or batched."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,9 @@ class GraphChunk:
         x: (N, F).
         edge_index: (2, E), numbered within each graph.
         edge_attr: (E, F).
-        y: (R, T): R = B for graph-level targets, N for node-level ones.
+        y: (R, T): R = B for graph-level targets, N for node-level ones, Q for labelled pairs.
+        num_labels: (B,) labelled pairs of each graph, for edge-level targets.
+        label_index: (2, Q) source and target of each, numbered within each graph.
     """
 
     num_nodes: Array
@@ -47,6 +49,8 @@ class GraphChunk:
     edge_index: Array
     edge_attr: Array
     y: Array
+    num_labels: Array | None = None
+    label_index: Array | None = None
 
     @classmethod
     def of(cls, graphs: Sequence[ArrayGraph]) -> "GraphChunk":
@@ -61,6 +65,17 @@ class GraphChunk:
             edge_attr=np.concatenate([graph.edge_attr for graph in graphs]),
             y=np.concatenate([graph.y for graph in graphs]),
         )
+
+    @classmethod
+    def join(cls, chunks: Sequence["GraphChunk"]) -> "GraphChunk":
+        """Lay chunks end to end."""
+        parts: dict[str, Array] = {}
+        for field in fields(cls):
+            arrays = [getattr(chunk, field.name) for chunk in chunks]
+            if any(array is not None for array in arrays):
+                axis = 1 if field.name in ("edge_index", "label_index") else 0
+                parts[field.name] = np.concatenate(arrays, axis=axis)
+        return cls(**parts)
 
     def __len__(self) -> int:
         return int(self.num_nodes.size)

@@ -1,13 +1,32 @@
 """Which graphs make up which batch."""
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from grit.graphs.chunk import Array
 
 
-def shuffled_batches(num_graphs: int, batch_size: int, seed: int, epoch: int) -> list[Tensor]:
-    """Indices of the graphs in each batch of an epoch: every graph once, the last batch as short as it must be.
+def epoch_order(num_graphs: int, seed: int, epoch: int) -> Array:
+    """A permutation of 0..num_graphs-1 that depends on seed and epoch alone."""
+    return np.random.default_rng([seed, epoch]).permutation(num_graphs)
 
-    The order depends on seed and epoch alone, so that any epoch can be taken up again at any batch.
-    """
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return list(torch.split(torch.randperm(num_graphs, generator=generator), batch_size))
+
+def batches_in_order(order: Array, batch_size: int) -> list[Array]:
+    """Consecutive pieces of ``batch_size``, the last as short as it must be."""
+    return [order[start : start + batch_size] for start in range(0, order.size, batch_size)]
+
+
+def batches_within_budget(order: Array, cost: Array, batch_size: int, budget: int) -> list[Array]:
+    """Consecutive pieces of at most ``batch_size`` whose costs add up to at most ``budget``; a costlier one stands alone."""
+    total = np.concatenate([[0], np.cumsum(cost)])
+    batches, start = [], 0
+    while start < order.size:
+        fitting = int(np.searchsorted(total, total[start] + budget, side="right")) - 1
+        stop = min(max(fitting, start + 1), start + batch_size)
+        batches.append(order[start:stop])
+        start = stop
+    return batches
+
+
+def shuffled_batches(num_graphs: int, batch_size: int, seed: int, epoch: int) -> list[Array]:
+    """Numbers of the graphs in each batch of an epoch: every graph once, in an order of the epoch's own."""
+    return batches_in_order(epoch_order(num_graphs, seed, epoch), batch_size)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FeatureKind = Literal["none", "numeric", "category", "columns"]
 
@@ -70,4 +70,50 @@ class GraphSchema(BaseModel):
     node: Features
     edge: Features
     level: Literal["graph", "node", "edge"] = "graph"
-    num_outputs: int = 1
+    num_outputs: int = Field(default=1, ge=1)
+
+
+class TaskSpec(BaseModel):
+    """What is predicted, how training measures it and how results are reported.
+
+    Attributes:
+        kind: ``regression`` of one or more numbers, ``binary`` (one label 0 or 1), ``multiclass`` (one of ``classes``),
+            ``multilabel`` (several labels 0 or 1, some possibly unknown).
+        targets: Their names, one per column of y.
+        classes: Names of the classes of ``binary`` and ``multiclass``, in the order of their numbers.
+        loss: ``l1`` or ``mse`` for regression; ``cross_entropy``, or ``weighted_cross_entropy`` with the class weights of
+            PATTERN and CLUSTER.
+        metric: What is reported and chosen by: mae, rmse, r2, accuracy, accuracy-sbm, ap, auroc.
+        standardise: Whether a regression is trained on targets of mean 0 and deviation 1 (metrics keep their own units).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["regression", "binary", "multiclass", "multilabel"]
+    targets: tuple[str, ...] = Field(min_length=1)
+    classes: tuple[str, ...] = ()
+    loss: Literal["l1", "mse", "cross_entropy", "weighted_cross_entropy"]
+    metric: Literal["mae", "rmse", "r2", "accuracy", "accuracy-sbm", "ap", "auroc"]
+    standardise: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "TaskSpec":
+        if (self.kind == "regression") != (self.loss in ("l1", "mse")):
+            raise ValueError(f"{self.kind} does not go with the loss {self.loss}")
+        if self.kind in ("binary", "multiclass") and len(self.targets) != 1:
+            raise ValueError(f"{self.kind} has one target, got {len(self.targets)}; several labels are multilabel")
+        if self.kind == "binary" and len(self.classes) != 2:
+            raise ValueError(f"binary has two classes, got {len(self.classes)}")
+        if self.kind == "multiclass" and len(self.classes) < 2:
+            raise ValueError("multiclass needs the names of its classes")
+        return self
+
+    @property
+    def num_outputs(self) -> int:
+        """Numbers that a model must give for each prediction."""
+        return len(self.classes) if self.kind == "multiclass" else len(self.targets)
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Direction of ``metric``."""
+        return self.metric not in ("mae", "rmse")

@@ -1,0 +1,42 @@
+"""``grit datasets``, ``grit datasets NAME``, ``grit datasets build NAME``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def datasets(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME | build NAME]", help="Nothing lists all data sets.")
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Folder of downloads and stores [default: $GRIT_DATA, or the user's cache folder]"),
+    ] = None,
+    source: Annotated[Path | None, typer.Option("--from", help="Folder with the files to build from.")] = None,
+    how: Annotated[
+        str | None, typer.Option(help="Which form of the data to build from, e.g. smiles or generate.")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of generated data and random splits.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many graphs of each split.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Read pickles that have no published checksum.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a store that exists.")] = False,
+) -> None:
+    """List data sets, show one beside its published statistics, or build one."""
+    from grit.cli import datasets_text as text
+    from grit.datasets import BuildOptions
+    from grit.errors import GritError
+
+    match words or []:
+        case []:
+            text.print_list(root)
+        case ["build", name]:
+            options = BuildOptions(processes=processes, seed=seed, limit=limit, trust=trust)
+            text.build_with_progress(name, root=root, folder=source, how=how, options=options, overwrite=overwrite)
+            text.print_one(name, root)
+        case [name]:
+            text.print_one(name, root)
+        case _:
+            raise GritError("say: grit datasets, grit datasets NAME, or grit datasets build NAME.")

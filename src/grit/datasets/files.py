@@ -1,0 +1,241 @@
+"""Files from elsewhere: where they are kept, downloading, checksums, archives, and pickles.
+
+A download goes to a temporary name, is verified, and only then moved into place. Archives are extracted without following
+paths outside the target. A pickle is read only after its checksum matched, by an unpickler that knows arrays and tensors and
+nothing else.
+"""
+
+import hashlib
+import io
+import os
+import pickle
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from grit.errors import GritError
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """The folder that holds downloads and stores: the one given, else ``$GRIT_DATA``, else the user's cache folder."""
+    if root is not None:
+        return Path(root)
+    if "GRIT_DATA" in os.environ:
+        return Path(os.environ["GRIT_DATA"])
+    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "grit"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One official file.
+
+    Attributes:
+        name: As it is called on disk.
+        url: Its official address; None if it has none.
+        md5: Published MD5 sum, if there is one.
+        sha256: SHA-256, if it is known.
+    """
+
+    name: str
+    url: str | None = None
+    md5: str | None = None
+    sha256: str | None = None
+
+    def verify(self, path: Path) -> None:
+        """Compare a file with the known checksum; an error where they differ."""
+        for kind, wanted in (("sha256", self.sha256), ("md5", self.md5)):
+            if wanted is not None:
+                got = checksum(path, kind)
+                if got != wanted:
+                    raise GritError(
+                        f"{str(path)!r} is not the official {self.name}: its {kind} is {got}, expected {wanted}. "
+                        "Delete it and download it again."
+                    )
+                return
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether `verify` can tell the file from another."""
+        return self.md5 is not None or self.sha256 is not None
+
+
+def checksum(path: Path, kind: str) -> str:
+    """Checksum of a file, read in blocks."""
+    digest = hashlib.new(kind)
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise GritError(f"cannot read {str(path)!r}: {error}") from None
+    return digest.hexdigest()
+
+
+def fetch(
+    file: SourceFile,
+    folder: Path,
+    *,
+    progress: Callable[[int, int | None], None] | None = None,
+    timeout: float = 30.0,
+) -> Path:
+    """The file in ``folder``, downloaded if it is not there, verified in either case.
+
+    Args:
+        file: What to fetch.
+        folder: Where it is kept.
+        progress: Called with the bytes so far and the bytes in all, if known.
+        timeout: Seconds without an answer after which the download is given up.
+    """
+    path = folder / file.name
+    if path.is_file():
+        file.verify(path)
+        return path
+    if file.url is None:
+        raise GritError(f"{file.name} has no official address; put it into {str(folder)!r}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=folder)
+    except OSError as error:
+        raise GritError(f"cannot write to {str(folder)!r}: {error}") from None
+    try:
+        with os.fdopen(handle, "wb") as out:
+            _copy(file.url, out, progress, timeout)
+        file.verify(Path(temporary))
+        os.replace(temporary, path)
+    except (OSError, urllib.error.URLError, ValueError) as error:
+        if isinstance(error, GritError):
+            raise
+        raise GritError(
+            f"cannot download {file.name} from {file.url} ({error}).\n"
+            f"Without a network: download it elsewhere and put it at {str(path)!r}, "
+            "or name the folder that has it with --from."
+        ) from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return path
+
+
+def _copy(url: str, out: BinaryIO, progress: Callable[[int, int | None], None] | None, timeout: float) -> None:
+    with urllib.request.urlopen(url, timeout=timeout) as answer:
+        length = answer.headers.get("Content-Length")
+        total = int(length) if length and length.isdigit() else None
+        done = 0
+        while block := answer.read(1 << 20):
+            out.write(block)
+            done += len(block)
+            if progress is not None:
+                progress(done, total)
+        if total is not None and done != total:
+            raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def read_member(archive: Path, name: str) -> bytes:
+    """One member of a ``.zip`` or ``.tar.gz`` by the end of its path, without extracting anything to disk."""
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as zipped:
+                for member in zipped.namelist():
+                    if member == name or member.endswith(f"/{name}"):
+                        return zipped.read(member)
+        else:
+            with tarfile.open(archive) as tarred:
+                for entry in tarred:
+                    if entry.isfile() and (entry.name == name or entry.name.endswith(f"/{name}")):
+                        stream = tarred.extractfile(entry)
+                        if stream is not None:
+                            return stream.read()
+    except (
+        OSError,
+        EOFError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        NotImplementedError,
+    ) as error:
+        raise GritError(f"cannot read the archive {str(archive)!r}: {error}") from None
+    except (ValueError, RuntimeError, MemoryError, OverflowError, zlib.error) as error:
+        raise GritError(f"the archive {str(archive)!r} is damaged: {error}") from None
+    raise GritError(f"the archive {str(archive)!r} has no {name}.")
+
+
+def extract(archive: Path, folder: Path) -> None:
+    """Unpack a ``.zip`` or ``.tar.gz``; a member that would land outside ``folder``, or a link, is refused."""
+    target = folder.resolve()
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as zipped:
+                for name in zipped.namelist():
+                    _inside(target, name, archive)
+                zipped.extractall(target)
+        else:
+            with tarfile.open(archive) as tarred:
+                for entry in tarred:
+                    _inside(target, entry.name, archive)
+                    if not (entry.isfile() or entry.isdir()):
+                        raise GritError(
+                            f"the archive {str(archive)!r} holds {entry.name!r}, which is no ordinary file."
+                        )
+                tarred.extractall(target, filter="data")
+    except GritError:
+        raise
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, RuntimeError, ValueError, zlib.error) as error:
+        raise GritError(f"cannot read the archive {str(archive)!r}: {error}") from None
+
+
+def _inside(target: Path, name: str, archive: Path) -> None:
+    if not (target / name).resolve().is_relative_to(target):
+        raise GritError(f"the archive {str(archive)!r} holds {name!r}, which would land outside its folder.")
+
+
+def read_pickle(path: Path, file: SourceFile) -> Any:
+    """The content of an official pickle of arrays, tensors, lists and dicts, whose checksum is known and matches."""
+    if not file.has_checksum:
+        raise GritError(f"{file.name} is a pickle and no checksum of it is known; it is not read.")
+    file.verify(path)
+    return unpickle(path.read_bytes(), str(path))
+
+
+def unpickle(data: bytes, where: str) -> Any:
+    """Read a pickle that holds nothing but arrays, tensors, lists, dicts and plain values."""
+    try:
+        return _ArraysOnly(io.BytesIO(data)).load()
+    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError) as error:
+        raise GritError(f"{where!r} cannot be read as a pickle of arrays: {error}") from None
+    except (AttributeError, ImportError, MemoryError, OverflowError, RuntimeError, NotImplementedError) as error:
+        raise GritError(f"{where!r} is damaged: {error}") from None
+
+
+_ALLOWED = {
+    "builtins": {"list", "dict", "tuple", "set", "int", "float", "str", "bool", "complex"},
+    "collections": {"OrderedDict"},
+    "numpy": {"ndarray", "dtype"},
+    "numpy.core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "torch._utils": {"_rebuild_tensor_v2", "_rebuild_tensor"},
+    "torch.storage": {"_load_from_bytes"},
+}
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Unpickler that finds array and tensor constructors, and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name not in _ALLOWED.get(module, ()):
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is neither array nor tensor")
+        if name == "_load_from_bytes":
+            return _storage
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+
+
+def _storage(data: bytes) -> Any:
+    """A tensor's numbers inside a pickle; torch's own reader would run any code in it."""
+    import torch
+
+    return torch.load(io.BytesIO(data), weights_only=True)

@@ -1,0 +1,256 @@
+"""Molecules as graphs: SMILES to the features of OGB (PCQM4Mv2, Peptides) and of ZINC, ZINC's target, and scaffolds.
+
+Every function takes a SMILES string and raises `GritError` with a reason short enough for a table of bad rows. RDKit is
+optional (`pip install 'torch-grit[mol]'`) and is imported by the first call, not by importing this module.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from grit.errors import GritError
+from grit.graphs.chunk import Array, ArrayGraph
+
+if TYPE_CHECKING:
+    from rdkit.Chem import Atom, Bond, Mol
+
+# Ring and stereo perception of RDKit take quadratic time: two seconds for 10,000 characters, minutes for 100,000.
+MAX_SMILES_LENGTH = 20_000
+
+# Node labels of ZINC in the order of the benchmark: symbol, explicit hydrogens, charge. ZINC-12k uses the first 21.
+# fmt: off
+ZINC_ATOMS = (
+    "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -", "S -", "I", "P",
+    "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
+)
+# fmt: on
+_ZINC_BONDS = {"SINGLE": 1, "DOUBLE": 2, "TRIPLE": 3}
+
+# RDKit's names in the order of OGB's feature tables. What is not listed takes OGB's last entry, "misc".
+_CHIRALITIES = {"CHI_UNSPECIFIED": 0, "CHI_TETRAHEDRAL_CW": 1, "CHI_TETRAHEDRAL_CCW": 2, "CHI_OTHER": 3}
+_HYBRIDISATIONS = {"SP": 0, "SP2": 1, "SP3": 2, "SP3D": 3, "SP3D2": 4}
+_BOND_TYPES = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
+# Bond stereo is the one table without such an entry.
+_BOND_STEREO = {
+    "STEREONONE": 0,
+    "STEREOZ": 1,
+    "STEREOE": 2,
+    "STEREOCIS": 3,
+    "STEREOTRANS": 4,
+    "STEREOANY": 5,
+}
+
+
+class ZincTerms(NamedTuple):
+    """What the target of ZINC is made of.
+
+    Attributes:
+        logp: Octanol-water partition coefficient after Crippen.
+        accessibility: Synthetic accessibility after Ertl and Schuffenhauer, 1 (easy) to 10.
+        cycle: Atoms beyond six of the longest cycle in the cycle basis.
+    """
+
+    logp: float
+    accessibility: float
+    cycle: int
+
+
+def read_smiles(smiles: str) -> "Mol":
+    """The molecule that `rdkit.Chem.MolFromSmiles` gives, or a `GritError` that says why there is none.
+
+    As in RDKit, text after a blank is a name or a CXSMILES extension, not part of the molecule.
+    """
+    if not smiles.strip():
+        raise GritError("empty")
+    if len(smiles) > MAX_SMILES_LENGTH:
+        raise GritError(f"longer than {MAX_SMILES_LENGTH} characters")
+    try:
+        smiles.encode()
+    except UnicodeEncodeError as error:
+        raise GritError("not valid SMILES") from error
+    with _rdkit("rdBase").BlockLogs():
+        molecule: Mol | None = _rdkit("Chem").MolFromSmiles(smiles)
+        if molecule is None:
+            raise GritError(_why_unreadable(smiles))
+    if molecule.GetNumAtoms() == 0:
+        raise GritError("no atoms")
+    return molecule
+
+
+def ogb_graph(smiles: str) -> ArrayGraph:
+    """The graph of `ogb.utils.smiles2graph` (OGB 1.3.6), features as in `OGB_ATOM` and `OGB_BOND`, `y` of shape (1, 0).
+
+    Shapes:
+        x (n, 9) and edge_attr (E, 3) uint8; edge_index (2, E) int32, each bond followed by its reverse.
+    """
+    molecule = read_smiles(smiles)
+    atoms = [_ogb_atom(atom) for atom in molecule.GetAtoms()]
+    bonds = [_ogb_bond(bond) for bond in molecule.GetBonds()]
+    return _graph(molecule, atoms, bonds, num_bond_columns=3)
+
+
+def zinc_graph(smiles: str, *, num_labels: int = len(ZINC_ATOMS)) -> ArrayGraph:
+    """The graph of the ZINC benchmark: a Kekulé structure with implicit hydrogens, `y` of shape (1, 0).
+
+    Args:
+        smiles: The molecule.
+        num_labels: How many of `ZINC_ATOMS` may occur: 21 for ZINC-12k, 28 for ZINC-full.
+
+    Shapes:
+        x (n, 1) and edge_attr (E, 1) uint8; edge_index (2, E) int32, each bond followed by its reverse.
+    """
+    molecule = read_smiles(smiles)
+    # Also turns the explicit hydrogen of [nH] into an implicit one: there is no label "N H1".
+    _rdkit("Chem").Kekulize(molecule, clearAromaticFlags=True)
+    atoms = [(_zinc_atom(atom, num_labels),) for atom in molecule.GetAtoms()]
+    bonds = [(_zinc_bond(bond),) for bond in molecule.GetBonds()]
+    return _graph(molecule, atoms, bonds, num_bond_columns=1)
+
+
+def zinc_target(smiles: str) -> float:
+    """ZINC's regression target, penalised logP with each term standardised over the benchmark.
+
+        y = (logP - m_1) / s_1 - (SA - m_2) / s_2 - (cycle - m_3) / s_3
+
+    The three means come together in one constant.
+    """
+    terms = zinc_terms(smiles)
+    return (
+        0.6976317963532803 * terms.logp
+        - 1.1981676030421282 * terms.accessibility
+        - 3.4751391596767145 * terms.cycle
+        + 2.1118299971604784
+    )
+
+
+def zinc_terms(smiles: str) -> ZincTerms:
+    """The three terms of `zinc_target`."""
+    molecule = read_smiles(smiles)
+    return ZincTerms(
+        logp=float(_rdkit("Chem.Crippen").MolLogP(molecule)),
+        accessibility=float(_sa_scorer().calculateScore(molecule)),
+        cycle=max(0, _longest_basis_cycle(molecule) - 6),
+    )
+
+
+def murcko_scaffold(smiles: str) -> str:
+    """The Bemis-Murcko scaffold (ring systems and what links them) as SMILES without stereo; "" where there is no ring."""
+    murcko = _rdkit("Chem.Scaffolds.MurckoScaffold")
+    return str(murcko.MurckoScaffoldSmiles(mol=read_smiles(smiles), includeChirality=False))
+
+
+def _rdkit(module: str) -> Any:
+    try:
+        return importlib.import_module(f"rdkit.{module}")
+    except ModuleNotFoundError as error:
+        raise GritError("reading molecules needs RDKit: pip install 'torch-grit[mol]'.") from error
+
+
+def _why_unreadable(smiles: str) -> str:
+    chem = _rdkit("Chem")
+    molecule = chem.MolFromSmiles(smiles, sanitize=False)
+    if molecule is None:
+        return "not valid SMILES"
+    try:
+        # A failed check inside RDKit, as for [CH999], is worded about its source code: of no use to the reader.
+        with suppress(RuntimeError):
+            chem.SanitizeMol(molecule)
+    except chem.MolSanitizeException as error:
+        return shorten(str(error), width=100)
+    return "not a possible molecule"
+
+
+def _ogb_atom(atom: "Atom") -> tuple[int, ...]:
+    number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
+    return (
+        number - 1 if number > 0 else 118,
+        _CHIRALITIES.get(str(atom.GetChiralTag()), 4),
+        min(atom.GetTotalDegree(), 11),
+        charge + 5 if abs(charge) <= 5 else 11,
+        min(atom.GetTotalNumHs(), 9),
+        min(atom.GetNumRadicalElectrons(), 5),
+        _HYBRIDISATIONS.get(str(atom.GetHybridization()), 5),
+        int(atom.GetIsAromatic()),
+        int(atom.IsInRing()),
+    )
+
+
+def _ogb_bond(bond: "Bond") -> tuple[int, ...]:
+    stereo = str(bond.GetStereo())
+    if stereo not in _BOND_STEREO:
+        raise GritError(f"OGB has no feature for the bond stereo {stereo}")
+    return (_BOND_TYPES.get(str(bond.GetBondType()), 4), _BOND_STEREO[stereo], int(bond.GetIsConjugated()))
+
+
+def _zinc_atom(atom: "Atom", num_labels: int) -> int:
+    # Hydrogens count where the SMILES needs brackets ([C@H], [NH+]); one written as an atom of its own is implicit here.
+    hydrogens = atom.GetNumExplicitHs() if atom.GetNoImplicit() else 0
+    charge = atom.GetFormalCharge()
+    parts = [atom.GetSymbol()]
+    if hydrogens:
+        parts.append(f"H{hydrogens}")
+    if charge:
+        parts.append(("+" if charge > 0 else "-") * abs(charge))
+    label = " ".join(parts)
+    if label not in ZINC_ATOMS[:num_labels]:
+        raise GritError(f"atom {label!r} is not among the {num_labels} of ZINC")
+    return ZINC_ATOMS.index(label)
+
+
+def _zinc_bond(bond: "Bond") -> int:
+    kind = str(bond.GetBondType())
+    if kind not in _ZINC_BONDS:
+        raise GritError(f"bond {kind!r} is not among the {len(_ZINC_BONDS)} of ZINC")
+    return _ZINC_BONDS[kind]
+
+
+def _graph(
+    molecule: "Mol", atoms: Sequence[Sequence[int]], bonds: Sequence[Sequence[int]], *, num_bond_columns: int
+) -> ArrayGraph:
+    # The widths are given because a molecule without bonds must keep its columns.
+    ends: Array = np.array(
+        [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()], dtype=np.int32
+    ).reshape(-1, 2)
+    edges = np.stack([ends, ends[:, ::-1]], axis=1).reshape(-1, 2)  # (2 * bonds, 2): i -> j, j -> i, next bond
+    return ArrayGraph(
+        x=np.array(atoms, dtype=np.uint8),
+        edge_index=np.ascontiguousarray(edges.T),
+        edge_attr=np.repeat(np.array(bonds, dtype=np.uint8).reshape(-1, num_bond_columns), 2, axis=0),
+        y=np.empty((1, 0), dtype=np.float32),
+    )
+
+
+@cache
+def _sa_scorer() -> Any:
+    """RDKit's `sascorer`, which ships as a script beside the package, not as a module of it."""
+    script = Path(_rdkit("RDConfig").RDContribDir) / "SA_Score" / "sascorer.py"
+    spec = importlib.util.spec_from_file_location("rdkit_sascorer", script)
+    if spec is None or spec.loader is None or not script.is_file():
+        raise GritError("this RDKit comes without Contrib/SA_Score; the wheels on PyPI have it: pip install rdkit.")
+    scorer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scorer)
+    return scorer
+
+
+def _longest_basis_cycle(molecule: "Mol") -> int:
+    """Atoms of the longest cycle in the cycle basis rooted at the first atom; 0 without a ring.
+
+    A cycle basis depends on its root and on the order of neighbours (ascending here): this is the definition of the
+    benchmark, not the smallest rings. Each further component is rooted at its own first atom.
+    """
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(molecule.GetNumAtoms()))
+    graph.add_edges_from(sorted(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx())) for b in molecule.GetBonds()))
+    lengths = [0]
+    for atoms in nx.connected_components(graph):
+        lengths += map(len, nx.cycle_basis(graph.subgraph(atoms), root=min(atoms)))
+    return max(lengths)

@@ -1,0 +1,362 @@
+"""Your own data: a table of SMILES, a list of SMILES, PyG graphs, NetworkX graphs."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from grit.datasets.collect import Collected, Description, Progress, collect
+from grit.datasets.inference import ColumnFacts, Targets, TaskKind, infer_targets
+from grit.datasets.molecules import murcko_scaffold, ogb_graph
+from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched, default_processes, molecule_pieces
+from grit.datasets.splits import file_split, named_split, random_split, scaffold_split
+from grit.datasets.table import Table
+from grit.errors import GritError
+from grit.graphs.chunk import Array, GraphChunk
+from grit.graphs.packed import PackedGraphs
+from grit.graphs.schema import OGB_ATOM, OGB_BOND, Features, GraphSchema, TaskSpec
+from grit.graphs.store import GraphStore
+
+
+def from_csv(
+    path: str | Path,
+    *,
+    targets: str | Sequence[str],
+    smiles: str | None = None,
+    task: TaskKind | None = None,
+    split: str = "random",
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> GraphStore:
+    """Molecules from a table.
+
+    Args:
+        path: CSV or TSV, possibly gzipped, with a header.
+        targets: Column or columns to predict; blanks are missing labels.
+        smiles: Column of SMILES; found by its name if not given.
+        task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
+        split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
+        seed: Of the random split.
+        out: Folder of the new store; in memory if not given.
+        overwrite: Whether a store at ``out`` is replaced.
+        processes: How many convert molecules; all processors if not given.
+        progress: Called with the number of rows done since the last call.
+        say: Told what was inferred, a sentence at a time.
+    """
+    path = Path(path)
+    names = [targets] if isinstance(targets, str) else list(targets)
+    column = smiles if smiles is not None else _smiles_column(Table(path))
+    split_column = split.removeprefix("column:") if split.startswith("column:") else None
+    _check_columns(column, names)
+    table = Table(path, list(dict.fromkeys([column, *names, *([split_column] if split_column else [])])))
+    facts = [ColumnFacts(name) for name in names]
+    for row in table.rows():
+        if row.reason is None:
+            for fact in facts:
+                fact.see(row.fields[fact.name])
+    parsed = infer_targets(facts, task)
+    if say is not None:
+        say(f"SMILES from the column {column!r}; {parsed.task.kind} of {', '.join(names)} ({parsed.why}).")
+    split_of_row: dict[int, str] = {}
+
+    def rows() -> Iterator[MoleculeRow]:
+        for row in table.rows():
+            if split_column is not None:
+                split_of_row[row.number] = row.fields[split_column]
+            y, reason = ((), row.reason) if row.reason else parsed.parse(row.fields[name] for name in names)
+            yield MoleculeRow(row.number, row.fields[column], y, reason)
+
+    chooser = _split_chooser(split, seed, split_of_row, str(path))
+    pieces = molecule_pieces(rows(), _featurise(split), processes or default_processes())
+    description = Description(
+        name=path.name.split(".")[0],
+        graphs=molecule_schema(parsed.task),
+        task=parsed.task,
+        source=path.name,
+        built={"smiles": column, "split": split.split(":")[0], "seed": str(seed)},
+    )
+    return collect(
+        pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite, progress=progress
+    )
+
+
+def from_smiles(
+    smiles: Sequence[str],
+    y: Sequence[float] | Sequence[Sequence[float]] | Array,
+    *,
+    task: TaskKind | None = None,
+    split: str = "random",
+    seed: int = 0,
+    name: str = "molecules",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    processes: int | None = None,
+) -> GraphStore:
+    """Molecules from a list of SMILES and an array of targets, (n,) or (n, T), NaN where missing."""
+    values = np.asarray(y)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != len(smiles):
+        raise GritError(f"y has shape {np.shape(y)}, expected one row for each of {len(smiles)} molecules.")
+    names = ["y"] if values.shape[1] == 1 else [f"y{column}" for column in range(values.shape[1])]
+    texts = [[_text(value) for value in row] for row in values.tolist()]
+    facts = [ColumnFacts(each) for each in names]
+    for row in texts:
+        for fact, text in zip(facts, row, strict=True):
+            fact.see(text)
+    parsed = infer_targets(facts, task)
+    rows = (
+        MoleculeRow(number, each, *parsed.parse(row))
+        for number, (each, row) in enumerate(zip(smiles, texts, strict=True))
+    )
+    description = Description(
+        name=name, graphs=molecule_schema(parsed.task), task=parsed.task, source="a list of SMILES"
+    )
+    chooser = _split_chooser(split, seed, {}, name)
+    pieces = molecule_pieces(rows, _featurise(split), processes or default_processes())
+    return collect(pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite)
+
+
+def from_pyg(
+    graphs: Iterable[Any],
+    *,
+    task: TaskKind | None = None,
+    splits: dict[str, Sequence[int]] | None = None,
+    seed: int = 0,
+    name: str = "graphs",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> GraphStore:
+    """PyG graphs: a list of ``Data``, or a PyG data set.
+
+    Integer features become categories, floating ones numbers. Targets are those of `grit.graphs.convert.pack`: ``y`` of graphs
+    or nodes, or ``edge_label`` of ``edge_label_index``.
+
+    Args:
+        graphs: The graphs.
+        task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the targets if not given.
+        splits: Numbers of the graphs in train, val and test; a random division if not given.
+        seed: Of that division.
+        name: Of the data set.
+        out: Folder of the new store; in memory if not given.
+        overwrite: Whether a store at ``out`` is replaced.
+    """
+    from grit.graphs.convert import pack
+
+    chunks: list[GraphChunk] = []
+    level = None
+    for batch in batched(graphs, 512):
+        packed = pack(batch)
+        this = _level(packed)
+        if level not in (None, this):
+            raise GritError(f"some graphs have {level}-level targets and others {this}-level ones.")
+        level = this
+        chunks.append(_chunk(packed))
+    if level is None:
+        raise GritError("the list of graphs is empty; a data set needs at least one graph.")
+    whole = GraphChunk.join(chunks)
+    spec = _task_of(whole.y, task)
+    schema = GraphSchema(
+        node=_features("x", whole.x),
+        edge=_features("edge_attr", whole.edge_attr),
+        level=level,
+        num_outputs=spec.num_outputs,
+    )
+    pieces = [Piece(whole, np.arange(len(whole)), [], [])]
+    description = Description(name=name, graphs=schema, task=spec, source="PyG graphs")
+
+    def choose(found: Collected) -> dict[str, Array]:
+        if splits is None:
+            return random_split(found.count, seed)
+        return {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
+
+    return collect(pieces, description, choose, out=None if out is None else Path(out), overwrite=overwrite)
+
+
+def from_networkx(
+    graphs: Sequence[Any],
+    y: Sequence[Any] | Array,
+    *,
+    node_attributes: Sequence[str] = (),
+    edge_attributes: Sequence[str] = (),
+    task: TaskKind | None = None,
+    splits: dict[str, Sequence[int]] | None = None,
+    seed: int = 0,
+    name: str = "graphs",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> GraphStore:
+    """NetworkX graphs, directed or not, with targets beside them.
+
+    Args:
+        graphs: The graphs; an edge of an undirected one counts in both directions.
+        y: A target, or a list of targets, for each graph; or, for node-level tasks, an array of shape (n, 1) for each, in the
+            order of ``graph.nodes``.
+        node_attributes: Names of node attributes that become features, numbers or whole numbers.
+        edge_attributes: The same for edges.
+        task: See `from_pyg`, as are the remaining arguments.
+        splits: See `from_pyg`.
+        seed: See `from_pyg`.
+        name: See `from_pyg`.
+        out: See `from_pyg`.
+        overwrite: See `from_pyg`.
+    """
+    from torch_geometric.data import Data
+
+    if len(graphs) != len(y):
+        raise GritError(f"there are {len(graphs)} graphs and {len(y)} targets.")
+    data_list = []
+    for number, (graph, target) in enumerate(zip(graphs, y, strict=True)):
+        place = {node: position for position, node in enumerate(graph.nodes)}
+        edges = [(place[u], place[v], values) for u, v, values in graph.edges(data=True)]
+        if not graph.is_directed():
+            edges += [(v, u, values) for u, v, values in edges if u != v]
+        index = torch.tensor([edge[:2] for edge in edges], dtype=torch.int64).reshape(-1, 2).t().contiguous()
+        data = Data(edge_index=index, num_nodes=len(place))
+        if node_attributes:
+            data.x = _attributes(number, "node", [values for _, values in graph.nodes(data=True)], node_attributes)
+        if edge_attributes:
+            data.edge_attr = _attributes(number, "edge", [edge[2] for edge in edges], edge_attributes)
+        target = np.asarray(target)
+        data.y = torch.as_tensor(target if target.ndim == 2 else target.reshape(1, -1))
+        data_list.append(data)
+    return from_pyg(data_list, task=task, splits=splits, seed=seed, name=name, out=out, overwrite=overwrite)
+
+
+def molecule_schema(task: TaskSpec) -> GraphSchema:
+    """Molecules with OGB's atom and bond features."""
+    return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
+
+
+def _smiles_column(table: Table) -> str:
+    candidates = [
+        name for name in table.header if name.lower() in ("smiles", "smile", "canonical_smiles", "mol", "molecule")
+    ]
+    if not candidates:
+        raise GritError(
+            f"{str(table.path)!r} has no column called smiles; name the one that holds them. There are {', '.join(table.header)}."
+        )
+    return candidates[0]
+
+
+def _check_columns(smiles: str, targets: list[str]) -> None:
+    repeated = [name for name in targets if targets.count(name) > 1 or name == smiles]
+    if repeated:
+        raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
+
+
+def _featurise(split: str) -> Featurise:
+    return Featurise(graph=ogb_graph, scaffold=murcko_scaffold if split == "scaffold" else None)
+
+
+def _split_chooser(
+    split: str, seed: int, split_of_row: dict[int, str], where: str
+) -> Callable[[Collected], dict[str, Array]]:
+    def choose(found: Collected) -> dict[str, Array]:
+        if split == "random":
+            return random_split(found.count, seed)
+        if split == "scaffold":
+            return scaffold_split(found.scaffolds)
+        if split.startswith("column:"):
+            return named_split([split_of_row[int(row)] for row in found.rows], found.rows.tolist(), where)
+        return file_split(Path(split.removeprefix("file:")), found.rows)
+
+    if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
+        raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")
+    return choose
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _level(packed: PackedGraphs) -> Any:
+    if packed.y is None:
+        raise GritError("the graphs carry no targets: set data.y.")
+    if packed.label_index is not None:
+        return "edge"
+    rows = packed.y.shape[0]
+    if rows == packed.num_graphs:
+        return "graph"
+    if rows == packed.num_nodes:
+        return "node"
+    raise GritError(
+        f"y has {rows} rows for {packed.num_graphs} graphs with {packed.num_nodes} nodes: "
+        "targets of a graph have shape (1, T), of its nodes (n, T)."
+    )
+
+
+def _chunk(packed: PackedGraphs) -> GraphChunk:
+    first = packed.node_ptr[:-1]
+    assert packed.y is not None
+    labels: dict[str, Array] = {}
+    if packed.label_index is not None:
+        graph = packed.graph_of_node[packed.label_index[0]]
+        labels["num_labels"] = torch.bincount(graph, minlength=len(packed)).numpy()
+        labels["label_index"] = (packed.label_index - first[graph]).numpy()
+    edges = packed.edge_ptr.diff()
+    return GraphChunk(
+        num_nodes=packed.nodes_per_graph.numpy(),
+        num_edges=edges.numpy(),
+        x=packed.x.numpy(),
+        edge_index=(packed.edge_index - torch.repeat_interleave(first, edges)).numpy(),
+        edge_attr=packed.edge_attr.numpy(),
+        y=packed.y.numpy(),
+        **labels,
+    )
+
+
+def _features(name: str, values: Array) -> Features:
+    if values.shape[1] == 0:
+        return Features(kind="none")
+    if values.dtype.kind == "f":
+        return Features(kind="numeric", sizes=(values.shape[1],))
+    if values.size == 0:
+        return Features(kind="columns", sizes=(1,) * values.shape[1])
+    if values.min() < 0:
+        raise GritError(
+            f"{name} holds the negative category {values.min()}; make categories start at 0, or pass floats."
+        )
+    sizes = tuple(int(size) + 1 for size in values.max(0))
+    return Features(kind="category" if len(sizes) == 1 else "columns", sizes=sizes)
+
+
+def _task_of(y: Array, kind: TaskKind | None) -> TaskSpec:
+    names = ("y",) if y.shape[1] == 1 else tuple(f"y{column}" for column in range(y.shape[1]))
+    facts = [ColumnFacts(name) for name in names]
+    for fact, column in zip(facts, y.T, strict=True):
+        values, counts = np.unique(column[~np.isnan(column)] if y.dtype.kind == "f" else column, return_counts=True)
+        texts = [_text(value) for value in values.tolist()]
+        for text in texts:
+            fact.see(text)
+        # The distinct values decide; only how many there are in all matters beyond them.
+        fact.present = fact.numbers = int(counts.sum())
+        fact.whole = fact.present if y.dtype.kind in "iu" else 0
+    if kind is None and y.dtype.kind in "iu" and y.shape[1] == 1 and len(facts[0].distinct) > 1:
+        largest = int(y.max())
+        kind = "binary" if largest == 1 else "multiclass"
+        facts[0].distinct = {str(value) for value in range(largest + 1)}
+    return infer_targets(facts, kind).task
+
+
+def _attributes(graph: int, what: str, items: list[dict[str, Any]], names: Sequence[str]) -> torch.Tensor:
+    try:
+        rows = [[item[name] for name in names] for item in items]
+    except KeyError as error:
+        raise GritError(f"graph {graph}: a {what} has no attribute {error}.") from None
+    if not all(isinstance(value, int | float | np.number) for value in chain.from_iterable(rows)):
+        raise GritError(f"graph {graph}: the {what} attributes {', '.join(names)} must be numbers.")
+    whole = all(isinstance(value, int | np.integer) for value in chain.from_iterable(rows))
+    values = np.array(rows, dtype=np.int64 if whole else np.float32).reshape(len(items), len(names))
+    return torch.from_numpy(values)
+
+
+__all__ = ["Targets", "from_csv", "from_networkx", "from_pyg", "from_smiles", "molecule_schema"]

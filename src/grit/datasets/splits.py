@@ -1,0 +1,117 @@
+"""Dividing a data set into train, val and test."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from grit.datasets.table import Table
+from grit.errors import GritError
+from grit.graphs.chunk import Array
+
+SPLITS = ("train", "val", "test")
+_NAMES = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+}
+
+
+def random_split(count: int, seed: int, fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)) -> dict[str, Array]:
+    """A seeded random division; each part ascending, none empty if there are at least three graphs."""
+    order = np.random.default_rng(seed).permutation(count)
+    return {name: np.sort(part) for name, part in _cut(order, fractions).items()}
+
+
+def scaffold_split(
+    scaffolds: Sequence[str], fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+) -> dict[str, Array]:
+    """Molecules with the same Bemis-Murcko scaffold stay together: the commonest scaffolds train, rare ones test.
+
+    Groups are taken from large to small (ties: the first seen first) into train until it is full, then val, then test, so that
+    the test set holds scaffolds never seen in training. Deterministic; molecules without rings form one group.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for number, scaffold in enumerate(scaffolds):
+        groups[scaffold].append(number)
+    count = len(scaffolds)
+    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    capacity = {"train": fractions[0] * count, "val": fractions[1] * count}
+    for group in sorted(groups.values(), key=lambda members: (-len(members), members[0])):
+        for name in ("train", "val"):
+            if len(parts[name]) + len(group) <= capacity[name] + 1e-9:
+                parts[name] += group
+                break
+        else:
+            parts["test"] += group
+    empty = [name for name, members in parts.items() if not members]
+    if empty:
+        raise GritError(
+            f"the scaffold split leaves {' and '.join(empty)} empty: {count} molecules share only {len(groups)} scaffolds. "
+            "Use split='random'."
+        )
+    return {name: np.sort(np.array(members, dtype=np.int64)) for name, members in parts.items()}
+
+
+def named_split(names: Sequence[str], rows: Sequence[int], where: str) -> dict[str, Array]:
+    """From one name per graph: train, val (valid, validation, dev) or test."""
+    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+        split = _NAMES.get(name.strip().lower())
+        if split is None:
+            raise GritError(f"{where}: row {row} says {name!r}, expected train, val or test.")
+        parts[split].append(number)
+    return {name: np.array(members, dtype=np.int64) for name, members in parts.items()}
+
+
+def file_split(path: Path, rows: Array) -> dict[str, Array]:
+    """From a file that names source rows: JSON ``{"train": [0, 1, ...], "val": [...], "test": [...]}``, or a CSV with the
+    columns ``row`` and ``split``. Graphs whose row it does not name belong to no split.
+    """
+    graph_of = {int(row): graph for graph, row in enumerate(rows)}
+    if path.suffix == ".json":
+        wanted = _json_split(path)
+    else:
+        wanted = defaultdict(list)
+        for entry in Table(path, ["row", "split"]).rows():
+            if entry.reason is None:
+                name = _NAMES.get(entry.fields["split"].lower())
+                if name is None or not re.fullmatch(r"\d{1,18}", entry.fields["row"]):
+                    raise GritError(f"{str(path)!r}: row {entry.number} is not a row number and train, val or test.")
+                wanted[name].append(int(entry.fields["row"]))
+    return {
+        name: np.array([graph_of[row] for row in wanted.get(name, []) if row in graph_of], dtype=np.int64)
+        for name in SPLITS
+    }
+
+
+def _json_split(path: Path) -> dict[str, list[int]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise GritError(f"cannot read the split file {str(path)!r}: {error}") from None
+    if not isinstance(content, dict):
+        raise GritError(f'{str(path)!r} must be of the form {{"train": [...], "val": [...], "test": [...]}}.')
+    split: dict[str, list[int]] = {}
+    for name, rows in content.items():
+        known = _NAMES.get(name.lower())
+        if known is None or not isinstance(rows, list) or not all(type(row) is int for row in rows):
+            raise GritError(f"{str(path)!r}: {name!r} must be train, val or test with a list of row numbers.")
+        split[known] = rows
+    return split
+
+
+def _cut(order: Array, fractions: tuple[float, float, float]) -> dict[str, Array]:
+    count = order.size
+    if count < 3:
+        raise GritError(f"{count} graphs cannot be divided into train, val and test; at least 3 are needed.")
+    held_out = max(1, round(fractions[1] * count)), max(1, round(fractions[2] * count))
+    train = max(1, count - sum(held_out))
+    return dict(zip(SPLITS, np.split(order, [train, train + held_out[0]]), strict=True))

@@ -1,0 +1,115 @@
+"""Batches of a stored data set, epoch by epoch."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from grit.errors import GritError
+from grit.graphs.batch import PairBatch
+from grit.graphs.chunk import Array
+from grit.graphs.sampling import batches_in_order, batches_within_budget, epoch_order
+from grit.graphs.store import GraphStore
+
+
+class Loader:
+    """Batches of some graphs of a store.
+
+    The order depends on seed and epoch alone, and any batch of any epoch can be begun at, so that an interrupted run goes on
+    exactly where it was.
+
+    Args:
+        store: The data.
+        indices: Numbers of the graphs to go through, for example ``store.split("train")``.
+        batch_size: Graphs per batch, at most.
+        walk_steps: K of the encoding.
+        encoding: Entry of `ENCODINGS`.
+        pairs: Which pairs a batch has, see `choose_pairs`.
+        shuffle: Whether every epoch has an order of its own; otherwise the order of ``indices``.
+        seed: Of the shuffling.
+        max_pairs: Budget of node pairs per batch: a batch is ended early rather than exceed it, so that a few large graphs cannot
+            exhaust the memory. A graph that exceeds it alone makes a batch of its own.
+        num_workers: Processes that prepare batches ahead; 0 prepares them in this one.
+        pin_memory: Whether batches are page-locked for a GPU.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        indices: Array,
+        *,
+        batch_size: int,
+        walk_steps: int,
+        encoding: str = "rrwp",
+        pairs: str = "all",
+        shuffle: bool = False,
+        seed: int = 0,
+        max_pairs: int | None = None,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+    ) -> None:
+        if batch_size < 1 or (max_pairs is not None and max_pairs < 1) or num_workers < 0:
+            raise GritError("batch_size and max_pairs must be at least 1, num_workers at least 0.")
+        if len(indices) == 0:
+            raise GritError(f"there are no graphs to load from {store.name}: the split is empty.")
+        self.store = store
+        self.indices = np.asarray(indices, dtype=np.int64)
+        self.batch_size, self.max_pairs = batch_size, max_pairs
+        self.shuffle, self.seed = shuffle, seed
+        self.options: dict[str, Any] = {"walk_steps": walk_steps, "encoding": encoding, "pairs": pairs}
+        self.num_workers, self.pin_memory = num_workers, pin_memory
+
+    @property
+    def num_graphs(self) -> int:
+        """Graphs per epoch."""
+        return int(self.indices.size)
+
+    def batches(self, epoch: int = 0) -> list[Array]:
+        """Numbers of the graphs in each batch of an epoch: every graph once."""
+        order = self.indices
+        if self.shuffle:
+            order = order[epoch_order(order.size, self.seed, epoch)]
+        if self.max_pairs is None:
+            return batches_in_order(order, self.batch_size)
+        return batches_within_budget(order, self.store.nodes_per_graph(order) ** 2, self.batch_size, self.max_pairs)
+
+    def epoch(self, epoch: int = 0, start: int = 0) -> Iterator[PairBatch]:
+        """The batches of an epoch, from number ``start`` on."""
+        batches = self.batches(epoch)[start:]
+        if self.num_workers == 0:
+            for members in batches:
+                batch = self.store.take(members, **self.options)
+                yield batch.pin_memory() if self.pin_memory else batch
+            return
+        yield from DataLoader(
+            _Batches(self.store, batches, self.options),
+            batch_size=None,
+            num_workers=min(self.num_workers, len(batches)) or 0,
+            pin_memory=self.pin_memory,
+            worker_init_fn=_one_thread,
+        )
+
+    def __iter__(self) -> Iterator[PairBatch]:
+        return self.epoch(0)
+
+    def __len__(self) -> int:
+        return len(self.batches(0))
+
+
+class _Batches(Dataset[PairBatch]):
+    """The batches of one epoch by number, for worker processes."""
+
+    def __init__(self, store: GraphStore, batches: list[Array], options: dict[str, Any]) -> None:
+        self.store, self.batches, self.options = store, batches, options
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, number: int) -> PairBatch:
+        return self.store.take(self.batches[number], **self.options)
+
+
+def _one_thread(worker: int) -> None:
+    torch.set_num_threads(1)
