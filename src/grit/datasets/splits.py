@@ -1,5 +1,6 @@
 """Dividing a data set into train, val and test."""
 
+import hashlib
 import json
 import re
 from collections import defaultdict
@@ -35,8 +36,9 @@ def scaffold_split(
 ) -> dict[str, Array]:
     """Molecules with the same Bemis-Murcko scaffold stay together: the commonest scaffolds train, rare ones test.
 
-    Groups are taken from large to small (ties: the first seen first) into train until it is full, then val, then test, so that
-    the test set holds scaffolds never seen in training. Deterministic; molecules without rings form one group.
+    Groups are taken from large to small into train until it is full, then val, then test, so that the test set holds scaffolds
+    never seen in training. Groups of one size are ordered by a hash of the scaffold: many tables are sorted, by class for
+    example, and taking them as they come would give a test set of one class. Molecules without rings form one group.
     """
     groups: dict[str, list[int]] = defaultdict(list)
     for number, scaffold in enumerate(scaffolds):
@@ -44,7 +46,8 @@ def scaffold_split(
     count = len(scaffolds)
     parts: dict[str, list[int]] = {name: [] for name in SPLITS}
     capacity = {"train": fractions[0] * count, "val": fractions[1] * count}
-    for group in sorted(groups.values(), key=lambda members: (-len(members), members[0])):
+    by_size = sorted(groups, key=lambda name: (-len(groups[name]), hashlib.sha256(name.encode()).digest()))
+    for group in (groups[name] for name in by_size):
         for name in ("train", "val"):
             if len(parts[name]) + len(group) <= capacity[name] + 1e-9:
                 parts[name] += group

@@ -41,6 +41,8 @@ class EncodingKind:
 
 def check_walk_steps(walk_steps: int) -> int:
     """``walk_steps`` itself if it is a length an encoding can have."""
+    if isinstance(walk_steps, bool) or not isinstance(walk_steps, int):
+        raise GritError(f"walk_steps must be a whole number, got {walk_steps!r}.")
     if walk_steps < 1:
         raise GritError(f"walk_steps must be at least 1, got {walk_steps}. The paper uses 16 to 32.")
     return walk_steps

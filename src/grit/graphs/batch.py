@@ -10,13 +10,13 @@ from torch_geometric.data import Data
 from grit.encodings import Encoding, check_walk_steps, encoding_kind
 from grit.encodings.rrwp import log_degree
 from grit.errors import GritError
-from grit.graphs.convert import StoredRRWP, pack, pack_batch, stored_rrwp
+from grit.graphs.convert import StoredRRWP, on_cpu, pack, pack_batch, stored_rrwp
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.pairs import Pairs, choose_pairs
 from grit.graphs.tensor_tree import TensorTree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairBatch(TensorTree):
     """A batch of graphs, the node pairs that attention runs over, and their encodings.
 
@@ -43,10 +43,15 @@ class PairBatch(TensorTree):
             "degree": (self.degree.shape[0], self.num_nodes, "nodes"),
             "log_degree": (self.log_degree.shape[0], self.num_nodes, "nodes"),
             "pairs.row_ptr": (self.pairs.num_nodes, self.num_nodes, "nodes"),
+            "pairs.edge_pair": (self.pairs.edge_pair.shape[0], self.graphs.num_edges, "edges"),
         }
         for name, (got, wanted, what) in rows.items():
             if got != wanted:
                 raise GritError(f"{name} has {got} rows but the batch has {wanted} {what}.")
+        if self.node_encoding.device.type == "cpu":
+            graph = self.graphs.graph_of_node
+            if not torch.equal(graph[self.pairs.query], graph[self.pairs.key]):
+                raise GritError("a pair joins nodes of two different graphs.")
 
     @classmethod
     def from_graphs(
@@ -65,7 +70,7 @@ class PairBatch(TensorTree):
             walk_steps: K, the length of the encoding.
             encoding: Entry of `ENCODINGS`.
             pairs: ``all``, ``edges`` or ``khop-N``, see `choose_pairs`.
-            dtype: Number type of encodings, and of features that are numbers.
+            dtype: Number type of encodings, and of features and targets that are numbers.
         """
         return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored=None)
 
@@ -83,9 +88,9 @@ class PairBatch(TensorTree):
 
         Graphs that went through `AddRRWP` with the same walk_steps keep the values that it stored.
         """
-        graphs = pack(data_list)
-        stored = stored_rrwp(data_list, walk_steps) if encoding == "rrwp" else None
-        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored)
+        here, device = on_cpu(data_list)
+        stored = stored_rrwp(here, walk_steps) if encoding == "rrwp" else None
+        return _assemble(pack(here), walk_steps, encoding, pairs, dtype, stored).to(device)
 
     @classmethod
     def from_pyg(
@@ -97,10 +102,10 @@ class PairBatch(TensorTree):
         pairs: str = "all",
         dtype: torch.dtype = torch.float32,
     ) -> "PairBatch":
-        """A batch from what PyG's ``DataLoader`` yields (``Batch``), or from a single ``Data``."""
-        graphs = pack_batch(batch)
-        stored = stored_rrwp([batch], walk_steps) if encoding == "rrwp" else None
-        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored)
+        """A batch from what PyG's ``DataLoader`` yields: a ``Batch``, or a ``Data`` with a ``batch`` vector; or one graph."""
+        (here,), device = on_cpu([batch])
+        stored = stored_rrwp([here], walk_steps) if encoding == "rrwp" else None
+        return _assemble(pack_batch(here), walk_steps, encoding, pairs, dtype, stored).to(device)
 
     @property
     def x(self) -> Tensor:
@@ -153,6 +158,8 @@ def _assemble(
     stored: StoredRRWP | None,
 ) -> PairBatch:
     compute = encoding_kind(encoding).compute
+    if not dtype.is_floating_point:
+        raise GritError(f"dtype must be a floating-point type such as torch.float32, got {dtype}.")
     check_walk_steps(walk_steps)
     pairs = choose_pairs(graphs, pairs_kind)
     if stored is None:

@@ -29,6 +29,23 @@ class StoredRRWP(NamedTuple):
     log_degree: Tensor
 
 
+def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
+    """The graphs in main memory, where batches are put together, and the device that they came from."""
+    if isinstance(data_list, Data):
+        raise GritError("expected a list of graphs, got a single one. Write [data] instead of data.")
+    if not isinstance(data_list, Sequence):
+        raise GritError(f"expected a list of graphs, got {type(data_list).__name__}.")
+    if len(data_list) == 0:
+        raise GritError("the list of graphs is empty; a batch needs at least one graph.")
+    for g, data in enumerate(data_list):
+        if not isinstance(data, Data):
+            raise GritError(f"graph {g}: expected a torch_geometric.data.Data, got {type(data).__name__}.")
+    device = next(
+        (data.edge_index.device for data in data_list if isinstance(data.edge_index, Tensor)), torch.device("cpu")
+    )
+    return (list(data_list) if device.type == "cpu" else [data.cpu() for data in data_list]), device
+
+
 def pack(data_list: Sequence[Data]) -> PackedGraphs:
     """Lay PyG graphs end to end.
 
@@ -36,20 +53,15 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be absent, but the graphs
     must agree on what they carry.
     """
-    if isinstance(data_list, Data):
-        raise GritError("expected a list of graphs, got a single one. Write [data] instead of data.")
-    if len(data_list) == 0:
-        raise GritError("the list of graphs is empty; a batch needs at least one graph.")
-    for g, data in enumerate(data_list):
-        if not isinstance(data, Data):
-            raise GritError(f"graph {g}: expected a torch_geometric.data.Data, got {type(data).__name__}.")
-
+    data_list, _ = on_cpu(data_list)
     nodes = torch.tensor([_num_nodes(g, data) for g, data in enumerate(data_list)])
     edges = [_edge_index(g, data) for g, data in enumerate(data_list)]
     node_ptr = offsets(nodes)
     edge_ptr = offsets(torch.tensor([edge.shape[1] for edge in edges]))
     label_index = _together("edge_label_index", [_optional(data, "edge_label_index") for data in data_list])
     for g, index in enumerate(label_index or []):
+        if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2 or index.dtype not in _INTEGER:
+            raise GritError(f"graph {g}: edge_label_index must be an integer tensor of shape (2, Q).")
         if index.numel() and (int(index.min()) < 0 or int(index.max()) >= int(nodes[g])):
             raise GritError(f"graph {g}: edge_label_index speaks of nodes outside 0..{int(nodes[g]) - 1}.")
     labels = "y" if label_index is None else "edge_label"
@@ -67,12 +79,19 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
 
 
 def pack_batch(batch: Data) -> PackedGraphs:
-    """The same for a PyG ``Batch`` (or a single ``Data``), whose tensors are concatenated already."""
-    if not isinstance(batch, Batch):
+    """The same for a PyG ``Batch``, or a ``Data`` with a ``batch`` vector, whose tensors are concatenated already.
+
+    A ``Data`` without that vector is a single graph.
+    """
+    graph_of_node = _optional(batch, "batch")
+    if graph_of_node is None:
+        if isinstance(batch, Batch):
+            raise GritError("the PyG batch has no batch vector, which says what graph each node belongs to.")
         return pack([batch])
-    n = int(batch.num_nodes)
-    graph_of_node = batch.batch
-    num_graphs = int(batch.num_graphs)
+    n = _num_nodes(0, batch)
+    if graph_of_node.shape != (n,) or bool((graph_of_node.diff() < 0).any()):
+        raise GritError("the batch vector must name the graph of each node, graphs in order.")
+    num_graphs = int(batch.num_graphs) if isinstance(batch, Batch) else int(graph_of_node[-1]) + 1
     edge_index = _edge_index(0, batch)
     outside = (edge_index < 0) | (edge_index >= n)
     if bool(outside.any()):
@@ -152,6 +171,8 @@ def _features(name: str, parts: list[Tensor | None], rows: list[int]) -> Tensor:
         return torch.zeros(sum(rows), 0)
     columns: list[Tensor] = []
     for g, (part, wanted) in enumerate(zip(present, rows, strict=True)):
+        if not isinstance(part, Tensor):
+            raise GritError(f"graph {g}: {name} must be a tensor, got {type(part).__name__}. Use torch.as_tensor.")
         column = part.unsqueeze(1) if part.dim() == 1 else part
         if column.dim() != 2 or column.shape[0] != wanted:
             raise GritError(f"graph {g}: {name} has shape {tuple(part.shape)}, expected {wanted} rows of features.")

@@ -9,7 +9,7 @@ from grit.errors import GritError
 from grit.graphs.tensor_tree import TensorTree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PackedGraphs(TensorTree):
     """B graphs with N nodes and E directed edges in all, checked on construction.
 
@@ -107,8 +107,7 @@ def _check(graphs: PackedGraphs) -> None:
     _check_edges("edge_index", g.edge_index, g, torch.repeat_interleave(torch.arange(len(g)), g.edge_ptr.diff()))
     _check_finite("node features (x)", g.x, g.node_ptr)
     _check_finite("edge features (edge_attr)", g.edge_attr, g.edge_ptr)
-    if g.y is not None and g.y.dim() != 2:
-        raise GritError(f"y must have shape (rows, targets), got {tuple(g.y.shape)}.")
+    _check_targets(g)
     if g.label_index is not None:
         if g.label_index.dim() != 2 or g.label_index.shape[0] != 2 or g.label_index.dtype != torch.int64:
             raise GritError(
@@ -120,6 +119,22 @@ def _check(graphs: PackedGraphs) -> None:
         graph = g.graph_of_node
         if not torch.equal(graph[g.label_index[0]], graph[g.label_index[1]]):
             raise GritError("label_index joins nodes of two different graphs.")
+
+
+def _check_targets(g: PackedGraphs) -> None:
+    if g.y is None:
+        return
+    if g.y.dim() != 2:
+        raise GritError(f"y must have shape (rows, targets), got {tuple(g.y.shape)}.")
+    rows = g.y.shape[0]
+    if g.label_index is not None:
+        if rows != g.label_index.shape[1]:
+            raise GritError(f"there are {rows} edge labels for {g.label_index.shape[1]} labelled pairs.")
+    elif rows not in (g.num_graphs, g.num_nodes):
+        raise GritError(
+            f"y has {rows} rows for {g.num_graphs} graphs with {g.num_nodes} nodes: "
+            "targets of a graph have shape (1, T), of its nodes (n, T)."
+        )
 
 
 def _check_ptr(name: str, ptr: Tensor, total: int) -> None:

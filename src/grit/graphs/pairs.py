@@ -18,7 +18,7 @@ from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.tensor_tree import TensorTree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pairs(TensorTree):
     """Which key nodes each query node attends to.
 
@@ -44,9 +44,17 @@ class Pairs(TensorTree):
             )
         if int(self.row_ptr[0]) != 0 or int(self.row_ptr[-1]) != self.num_pairs:
             raise GritError(f"row_ptr must go from 0 to {self.num_pairs}, the number of pairs.")
-        if bool((self.row_ptr.diff() < 1).any()):
-            i = int((self.row_ptr.diff() < 1).nonzero()[0])
+        length = self.row_ptr.diff()
+        if bool((length < 1).any()):
+            i = int((length < 1).nonzero()[0])
             raise GritError(f"node {i} has no pair to attend to; every node needs at least the pair with itself.")
+        nodes = torch.arange(self.num_nodes)
+        if not torch.equal(self.query, torch.repeat_interleave(nodes, length, output_size=self.num_pairs)):
+            raise GritError("query does not follow row_ptr: the pairs of a node must be consecutive, nodes in order.")
+        if int(self.key.min()) < 0 or int(self.key.max()) >= self.num_nodes:
+            raise GritError(f"key speaks of nodes outside 0..{self.num_nodes - 1}.")
+        if self.edge_pair.numel() and not 0 <= int(self.edge_pair.min()) <= int(self.edge_pair.max()) < self.num_pairs:
+            raise GritError(f"edge_pair speaks of pairs outside 0..{self.num_pairs - 1}.")
 
     @classmethod
     def from_index(cls, query: Tensor, key: Tensor, num_nodes: int) -> "Pairs":
@@ -138,7 +146,7 @@ def _pairs_within(graphs: PackedGraphs, hops: int) -> Pairs:
     into_ptr = offsets(indegree)
     nodes = torch.arange(num_nodes, device=graphs.x.device)
     code = nodes * (num_nodes + 1)  # (i, i) as i * N + i
-    for _ in range(hops):
+    for _ in range(min(hops, num_nodes - 1)):  # no shortest path is longer
         query, key = code // num_nodes, code % num_nodes
         count = indegree[key]
         step = torch.arange(int(count.sum()), device=code.device)

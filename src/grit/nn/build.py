@@ -1,11 +1,22 @@
 """From a recipe to a model: the one place in ``nn`` that sees the configuration."""
 
+from collections.abc import Sequence
+
 import torch
+from torch_geometric.data import Data
 
 from grit.datasets import find_dataset
+from grit.graphs.batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.nn.model import Grit
 from grit.training.config import Recipe
+
+
+def build_batch(recipe: Recipe, data_list: Sequence[Data]) -> PairBatch:
+    """A batch of PyG graphs as a recipe's model reads it: its encoding, its walk_steps, its pairs."""
+    return PairBatch.from_data_list(
+        data_list, recipe.encoding.walk_steps, encoding=recipe.encoding.name, pairs=recipe.model.pairs
+    )
 
 
 def build_model(recipe: Recipe, schema: GraphSchema | None = None) -> Grit:

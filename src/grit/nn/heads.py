@@ -15,6 +15,11 @@ from grit.graphs.batch import PairBatch
 from grit.nn.activation import activation_function
 
 
+def sum_per_graph(x: Tensor, batch: PairBatch) -> Tensor:
+    """Sum over the nodes of each graph: (N, D) -> (B, D)."""
+    return x.new_zeros(batch.num_graphs, x.shape[1]).index_add(0, batch.graphs.graph_of_node, x)
+
+
 class Readout(nn.Module, ABC):
     """Nodes and pairs -> one row per graph, node or labelled pair; all take ``hidden_dim``."""
 
@@ -33,15 +38,15 @@ class SumReadout(Readout):
 
     def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Pool."""
-        return x.new_zeros(batch.num_graphs, x.shape[1]).index_add(0, batch.graphs.graph_of_node, x)
+        return sum_per_graph(x, batch)
 
 
-class MeanReadout(SumReadout):
+class MeanReadout(Readout):
     """A graph is the mean of its nodes: (B, D)."""
 
     def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Pool."""
-        return super().forward(x, pair, batch) / batch.graphs.nodes_per_graph.unsqueeze(1).to(x.dtype)
+        return sum_per_graph(x, batch) / batch.graphs.nodes_per_graph.unsqueeze(1).to(x.dtype)
 
 
 class NodeReadout(Readout):

@@ -99,6 +99,11 @@ class Grit(nn.Module):
 
     def embed(self, batch: PairBatch) -> Tensor:
         """What the head reads: (B, D), (N, D) or (Q, D)."""
+        if not isinstance(batch, PairBatch):
+            raise GritError(
+                f"Grit reads a PairBatch, got {type(batch).__name__}. "
+                "Make one with grit.PairBatch.from_data_list([...], walk_steps) or PairBatch.from_pyg(batch, walk_steps)."
+            )
         x, pair = self.stem(batch)  # (N, D), (P, D)
         for layer in self.layers:
             x, pair = layer(x, pair, batch.pairs, batch.log_degree)

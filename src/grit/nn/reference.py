@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grit.errors import GritError
 from grit.graphs.schema import Features
+from grit.nn.attention import GritAttention
 from grit.nn.build import build_model
 from grit.nn.heads import HalvingHead
 from grit.nn.model import Grit
@@ -40,16 +41,28 @@ def load_reference_checkpoint(source: str | Path | Mapping[str, Tensor], recipe:
     """
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
-    state = _without_prefix(source if isinstance(source, Mapping) else _read(Path(source)))
     model = build_model(recipe)
+    if not all(isinstance(module, GritAttention) for module in _attentions(model)):
+        raise GritError(
+            f"the released weights are of GRIT's own attention, the recipe names {recipe.model.attention!r}."
+        )
+    state = _without_prefix(source if isinstance(source, Mapping) else _read(Path(source)))
+    odd = [name for name, value in state.items() if not isinstance(value, Tensor)]
+    if odd:
+        raise GritError(f"the state dict holds something other than tensors: {', '.join(odd[:5])}.")
     model.load_state_dict(_converted(state, model))
     return model.eval()
+
+
+def _attentions(model: Grit) -> Iterator[nn.Module]:
+    for layer in model.layers:
+        yield layer.get_submodule("attention")
 
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, LookupError, ValueError, AssertionError) as error:
         raise GritError(f"cannot read the checkpoint {str(path)!r}: {error}") from None
     for key in ("model_state", "state_dict"):
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
@@ -100,6 +113,7 @@ def _names(model: Grit) -> Iterator[tuple[str, _Source]]:
     for name, theirs in (("node_encoding", "rrwp_abs_encoder"), ("pair_encoding", "rrwp_rel_encoder")):
         if f"stem.{name}.weight" in ours:
             yield same(f"stem.{name}.weight", f"{theirs}.fc.weight")
+    norm = "batch" if "layers.0.node_norm.running_mean" in ours else "layer"
     for i in range(len(model.layers)):
         layer = f"layers.{i}"
         heads, channels = ours[f"{layer}.attention.score"]
@@ -121,11 +135,11 @@ def _names(model: Grit) -> Iterator[tuple[str, _Source]]:
         for mine, theirs in (
             ("node_out", "O_h"),
             ("pair_out", "O_e"),
-            ("node_norm", "batch_norm1_h"),
-            ("pair_norm", "batch_norm1_e"),
+            ("node_norm", f"{norm}_norm1_h"),
+            ("pair_norm", f"{norm}_norm1_e"),
             ("ffn_in", "FFN_h_layer1"),
             ("ffn_out", "FFN_h_layer2"),
-            ("ffn_norm", "batch_norm2_h"),
+            ("ffn_norm", f"{norm}_norm2_h"),
         ):
             for name in ours:
                 if name.startswith(f"{layer}.{mine}."):

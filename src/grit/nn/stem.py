@@ -123,7 +123,10 @@ class Stem(nn.Module):
             pair = x.new_zeros(batch.num_pairs, self.hidden_dim)  # (P, D)
         else:
             pair = self.pair_encoding(batch.pair_encoding)  # (P, D)
-        return x, pair.index_add(0, batch.pairs.edge_pair, self.edge(batch.graphs.edge_attr))
+        edge = self.edge(batch.graphs.edge_attr).to(
+            pair.dtype
+        )  # under autocast, linear maps and embeddings differ in type
+        return x, pair.index_add(0, batch.pairs.edge_pair, edge)  # (N, D), (P, D)
 
     def _check(self, batch: PairBatch) -> None:
         _check_features("node features (x)", batch.graphs.x, self.node_features)

@@ -124,7 +124,7 @@ def _explain(detail: Any) -> str:
         return f"{dotted}: missing, and it has no default."
     message = detail["msg"].removeprefix("Value error, ")
     given = "" if isinstance(detail["input"], dict | BaseModel) else f"got {detail['input']!r}: "
-    return f"{dotted}: {given}{message}."
+    return f"{dotted}: {given}{message.rstrip('.')}."
 
 
 def _field_names(path: list[str]) -> list[str]:
@@ -139,7 +139,7 @@ def _field_names(path: list[str]) -> list[str]:
 
 def _nearest(word: str, options: list[str]) -> str:
     match = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
-    return f", did you mean {match[0]!r}?" if match else ""
+    return f" (did you mean {match[0]!r}?)" if match else ""
 
 
 def recipe_yaml(recipe: Recipe) -> str:

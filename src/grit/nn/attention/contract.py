@@ -37,6 +37,15 @@ class PairAttention(nn.Module, ABC):
         """Attend: x (N, D) and pair (P, D) -> `AttentionOutput`."""
 
 
+def check_rows(x: Tensor, pair: Tensor, pairs: Pairs) -> None:
+    """Raise unless x has a row for every node, and pair one for every pair."""
+    if x.shape[0] != pairs.num_nodes or pair.shape[0] != pairs.num_pairs:
+        raise GritError(
+            f"x has {x.shape[0]} rows and pair {pair.shape[0]}, "
+            f"but there are {pairs.num_nodes} nodes and {pairs.num_pairs} pairs."
+        )
+
+
 def check_heads(hidden_dim: int, num_heads: int) -> int:
     """C = D / H, the channels of a head."""
     if hidden_dim < 1 or num_heads < 1:
@@ -46,6 +55,6 @@ def check_heads(hidden_dim: int, num_heads: int) -> int:
         nearest = min(options, key=lambda h: abs(h - num_heads))
         raise GritError(
             f"hidden_dim {hidden_dim} is not divisible by num_heads {num_heads}; "
-            f"for this width take for example num_heads={nearest}."
+            f"for this width take for example num_heads={nearest}"
         )
     return hidden_dim // num_heads

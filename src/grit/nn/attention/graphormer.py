@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
 from grit.kernels.plain import at_pairs, row_softmax, row_sum
-from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads
+from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads, check_rows
 
 
 class GraphormerAttention(PairAttention):
@@ -46,6 +46,7 @@ class GraphormerAttention(PairAttention):
 
     def forward(self, x: Tensor, pair: Tensor, pairs: Pairs) -> AttentionOutput:
         """Attend: x (N, D) and pair (P, D) -> `AttentionOutput` without pairs."""
+        check_rows(x, pair, pairs)
         i, j = pairs.query, pairs.key
         query, key, value = (self._heads(linear(x)) for linear in (self.query, self.key, self.value))  # (N, H, C)
         logits = (at_pairs(query, i) * at_pairs(key, j)).sum(-1) / self.head_dim**0.5 + self.pair_bias(pair)  # (P, H)

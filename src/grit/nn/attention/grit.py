@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from grit.graphs.pairs import Pairs
 from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
 from grit.nn.activation import activation_function
-from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads
+from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads, check_rows
 
 
 def grit_attention(
@@ -111,6 +111,7 @@ class GritAttention(PairAttention):
 
     def forward(self, x: Tensor, pair: Tensor, pairs: Pairs) -> AttentionOutput:
         """Attend: x (N, D) and pair (P, D) -> `AttentionOutput`."""
+        check_rows(x, pair, pairs)
         return grit_attention(
             self._heads(self.query(x)),
             self._heads(self.key(x)),

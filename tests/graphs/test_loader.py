@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import grit
+from grit.datasets import from_pyg
+from grit.graphs.loader import Loader
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    graphs = []
+    for number in range(37):
+        n = int(rng.integers(1, 12))
+        edges = torch.from_numpy(rng.integers(0, n, (2, 2 * n)))
+        graphs.append(Data(x=torch.full((n, 1), number % 5), edge_index=edges, y=torch.tensor([float(number)])))
+    return from_pyg(graphs, splits={"train": range(30), "val": range(30, 37)}, out=tmp_path_factory.mktemp("s") / "s")
+
+
+def loader(store, **options):
+    return Loader(
+        store, store.split("train"), **{"batch_size": 8, "walk_steps": 3, "shuffle": True, "seed": 1, **options}
+    )
+
+
+def numbers(batches):
+    return [batch.y[:, 0].int().tolist() for batch in batches]
+
+
+def test_every_graph_once_in_an_order_of_each_epoch(store):
+    load = loader(store)
+    first, second = numbers(load.epoch(0)), numbers(load.epoch(1))
+    assert sorted(sum(first, [])) == sorted(sum(second, [])) == list(range(30))
+    assert first != second
+    assert first == numbers(loader(store).epoch(0))
+    assert first != numbers(loader(store, seed=2).epoch(0))
+    assert len(load) == 4
+    assert load.num_graphs == 30
+    assert numbers(loader(store, shuffle=False)) == [
+        list(range(0, 8)),
+        list(range(8, 16)),
+        list(range(16, 24)),
+        list(range(24, 30)),
+    ]
+
+
+def test_begins_at_any_batch(store):
+    load = loader(store)
+    assert numbers(load.epoch(3, start=2)) == numbers(load.epoch(3))[2:]
+    assert list(load.epoch(3, start=4)) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_worker_processes_give_the_same(store, workers):
+    here, there = list(loader(store).epoch(2, start=1)), list(loader(store, num_workers=workers).epoch(2, start=1))
+    assert numbers(here) == numbers(there)
+    for a, b in zip(here, there, strict=True):
+        assert torch.equal(a.pair_encoding, b.pair_encoding)
+        assert torch.equal(a.graphs.edge_index, b.graphs.edge_index)
+
+
+def test_budget_of_pairs(store):
+    for batch in loader(store, max_pairs=200).epoch(0):
+        assert batch.num_pairs <= 200
+    assert sorted(sum(numbers(loader(store, max_pairs=1).epoch(0)), [])) == list(range(30))
+    assert all(len(batch) == 1 for batch in loader(store, max_pairs=1).epoch(0))
+
+
+def test_options_reach_the_batch(store):
+    batch = next(iter(loader(store, walk_steps=5, encoding="rwse", pairs="edges")))
+    assert batch.node_encoding.shape[1] == 5
+    assert batch.pair_encoding.shape[1] == 0
+    assert batch.num_pairs < int((batch.graphs.nodes_per_graph**2).sum())
+
+
+def test_pins(store, monkeypatch):
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor.clone())
+    next(iter(loader(store, pin_memory=True)))
+    assert pinned
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"max_pairs": 0}, {"num_workers": -1}])
+def test_bad_options(store, options):
+    with pytest.raises(grit.GritError, match="must be at least 1"):
+        loader(store, **options)
+
+
+def test_an_empty_split(store):
+    with pytest.raises(grit.GritError, match="the split is empty"):
+        Loader(store, np.zeros(0, dtype=np.int64), batch_size=2, walk_steps=2)
