@@ -214,6 +214,7 @@ def unpickle(data: bytes, where: str) -> Any:
 
 _ALLOWED = {
     "builtins": {"list", "dict", "tuple", "set", "int", "float", "str", "bool", "complex"},
+    "_codecs": {"encode"},  # how older pickles write bytes
     "collections": {"OrderedDict"},
     "numpy": {"ndarray", "dtype"},
     "numpy.core.multiarray": {"_reconstruct", "scalar"},

@@ -1,0 +1,384 @@
+"""The contract that every entry of DATASETS keeps, and loaders of official formats on small files."""
+
+import csv
+import gzip
+import io
+import json
+import pickle
+import re
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import grit
+from grit.datasets import DATASETS, BuildOptions, build, find_dataset, from_pyg, load
+from grit.datasets.files import checksum
+from grit.datasets.pcqm4mv2 import paper_splits
+from grit.datasets.statistics import statistics
+from grit.datasets.zinc_mini import bundled_smiles
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
+FOLDERS = {
+    "zinc": "zinc",
+    "zinc-full": "zinc",
+    "mnist": "mnist",
+    "cifar10": "cifar10",
+    "peptides-func": "peptides",
+    "pcqm4mv2": "pcqm4mv2",
+    "qm9-gap": "qm9",
+    "esol": "moleculenet",
+    "bbbp": "moleculenet",
+    "tox21": "moleculenet",
+}
+SMALL = BuildOptions(processes=1, limit=40)
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS))
+class TestContract:
+    def test_describes_itself(self, name):
+        benchmark = DATASETS[name]
+        assert benchmark.name == name
+        assert benchmark.title
+        assert benchmark.schema.num_outputs == benchmark.task.num_outputs
+        assert benchmark.published.graphs > 0
+        names = [source.name for source in benchmark.sources]
+        assert len(set(names)) == len(names)
+        assert names[0] in ("official", "bundled")
+        for source in benchmark.sources:
+            for file in source.files:
+                assert (source.name == "official") <= (file.url is not None)
+                assert file.url is None or file.url.startswith("https://")
+
+    def test_says_what_to_do_when_it_is_not_built(self, name, tmp_path):
+        if DATASETS[name].sources[0].files:
+            with pytest.raises(grit.GritError, match=f"grit datasets build {name}"):
+                load(name, tmp_path)
+
+    def test_a_folder_without_its_files(self, name, tmp_path):
+        if any(source.files for source in DATASETS[name].sources):
+            expected = next(source for source in DATASETS[name].sources if source.files).files[0].name
+            with pytest.raises(
+                grit.GritError, match=f"has no files of {name}. Expected one of(.|\n)*{re.escape(expected)}"
+            ):
+                build(name, root=tmp_path, folder=tmp_path)
+
+    @needs_shared
+    def test_builds_from_the_shared_data(self, name, tmp_path):
+        if name not in FOLDERS:
+            pytest.skip("the shared data does not have it")
+        store = build(name, root=tmp_path, folder=SHARED / FOLDERS[name], options=SMALL)
+        self.check(name, store)
+
+    def test_builds_without_files(self, name, tmp_path):
+        generated = [source for source in DATASETS[name].sources if not source.files]
+        if not generated:
+            pytest.skip("needs files")
+        store = build(name, root=tmp_path, how=generated[0].name, options=SMALL)
+        self.check(name, store)
+        again = build(name, root=tmp_path / "again", how=generated[0].name, options=replace(SMALL, processes=2))
+        for array in store.manifest.arrays:
+            assert np.array_equal(store.array(array), again.array(array)), array
+
+    def check(self, name, store):
+        benchmark = DATASETS[name]
+        assert (store.name, store.schema, store.task) == (name, benchmark.schema, benchmark.task)
+        store.verify()
+        assert set(store.splits) == {"train", "val", "test"}
+        members = np.concatenate(list(store.splits.values()))
+        assert np.unique(members).size == members.size == len(store)
+        found = statistics(store)
+        assert 0.3 < found.nodes / benchmark.published.nodes < 1.6  # QM9 begins with the smallest
+        assert 0.2 < found.edges / benchmark.published.edges < 1.6
+        model = grit.Grit(
+            schema=store.schema,
+            walk_steps=4,
+            num_layers=1,
+            hidden_dim=8,
+            num_heads=2,
+            pooling="sum" if store.schema.level == "graph" else "none",
+        )
+        batch = store.take(store.split("train")[:3], walk_steps=4)
+        predicted = model(batch)
+        rows = {"graph": 3, "node": batch.num_nodes}[store.schema.level]
+        assert predicted.shape == (rows, store.schema.num_outputs)
+        assert batch.y.shape == (rows, 1 if store.task.kind == "multiclass" else store.schema.num_outputs)
+
+
+def test_unknown_names():
+    with pytest.raises(grit.GritError, match="unknown data set 'zimc', did you mean 'zinc'"):
+        find_dataset("zimc")
+
+
+def test_existing_stores_are_kept(tmp_path):
+    build("zinc-mini", root=tmp_path, options=SMALL)
+    with pytest.raises(grit.GritError, match="built already.*--overwrite"):
+        build("zinc-mini", root=tmp_path, options=SMALL)
+    store = build("zinc-mini", root=tmp_path, options=replace(SMALL, limit=5), overwrite=True)
+    assert len(store) == 15
+    assert len(load("zinc-mini", tmp_path)) == 15
+    assert len(load(str(store.path))) == 15
+
+
+def test_bad_requests(tmp_path):
+    with pytest.raises(grit.GritError, match="pattern cannot be built from 'magic'; there are official, generate"):
+        build("pattern", root=tmp_path, how="magic")
+    with pytest.raises(grit.GritError, match="not a folder"):
+        build("pattern", root=tmp_path, folder=tmp_path / "absent")
+    with pytest.raises(grit.GritError, match="lacks zinc12k.tsv.gz, which zinc from 'smiles' needs"):
+        build("zinc", root=tmp_path, folder=tmp_path, how="smiles")
+
+
+def test_a_failed_download_names_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    with pytest.raises(grit.GritError) as error:
+        build("pattern", root=tmp_path)
+    message = str(error.value)
+    assert "https://data.pyg.org/datasets/benchmarking-gnns/PATTERN_v2.zip" in message
+    assert str(tmp_path / "downloads" / "pattern" / "PATTERN_v2.zip") in message
+    assert "--how generate" in message
+
+
+def refuse(*arguments, **options):
+    raise OSError("no network")
+
+
+def test_bundled_molecules(tmp_path):
+    smiles = bundled_smiles()
+    assert len(smiles) == len(set(smiles)) == 2500
+    store = load("zinc-mini", tmp_path)
+    assert [store.split(name).size for name in ("train", "val", "test")] == [2000, 250, 250]
+    found = statistics(store)
+    assert 22 < found.nodes < 24
+    assert store.targets(store.split("train")).std() == pytest.approx(2.0, abs=0.3)
+
+
+@needs_shared
+def test_zinc_statistics(tmp_path):
+    store = build("zinc", root=tmp_path, folder=SHARED / "zinc")
+    found = statistics(store)
+    assert (found.graphs, found.categories) == (12_000, (21,))
+    assert found.nodes == pytest.approx(23.155, abs=5e-4)
+    assert found.edges == pytest.approx(49.83, abs=5e-3)
+    train = store.targets(store.split("train"))
+    assert train.mean(dtype=np.float64) == pytest.approx(0.0153, abs=5e-5)
+    assert train.std(dtype=np.float64) == pytest.approx(2.0108, abs=5e-5)
+
+
+@needs_shared
+def test_zinc_from_smiles_is_zinc_from_arrays(tmp_path):
+    limit = BuildOptions(limit=300)
+    arrays = build("zinc", root=tmp_path / "a", folder=SHARED / "zinc", how="arrays", options=limit)
+    smiles = build("zinc", root=tmp_path / "s", folder=SHARED / "zinc", how="smiles", options=limit)
+    for split in ("train", "val", "test"):
+        here, there = arrays.split(split), smiles.split(split)
+        difference = np.abs(arrays.targets(here) - smiles.targets(there))
+        assert (difference < 1e-4).mean() >= 0.995
+        for a, b in zip(here.tolist(), there.tolist(), strict=True):
+            assert isomorphic(arrays.gather([a]), smiles.gather([b]))
+
+
+def isomorphic(first, second):
+    import networkx as nx
+
+    graphs = []
+    for packed in (first, second):
+        graph = nx.Graph()
+        graph.add_nodes_from((node, {"x": int(x)}) for node, x in enumerate(packed.x[:, 0]))
+        graph.add_edges_from(
+            (int(u), int(v), {"e": int(e)}) for u, v, e in zip(*packed.edge_index, packed.edge_attr[:, 0], strict=True)
+        )
+        graphs.append(graph)
+    same = nx.isomorphism.categorical_node_match("x", None), nx.isomorphism.categorical_edge_match("e", None)
+    return nx.is_isomorphic(*graphs, node_match=same[0], edge_match=same[1])
+
+
+def official_molecule(n, y):
+    bonds = torch.zeros(n, n, dtype=torch.int8)
+    for i in range(n - 1):
+        bonds[i, i + 1] = bonds[i + 1, i] = 1 + i % 3
+    return {
+        "num_atom": n,
+        "atom_type": torch.arange(n, dtype=torch.int8),
+        "bond_type": bonds,
+        "logP_SA_cycle_normalized": torch.tensor([y]),
+    }
+
+
+def test_official_zinc(tmp_path, monkeypatch):
+    monkeypatch.setattr("grit.datasets.zinc._SIZES_12K", (2, 1, 1))
+    with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
+        for split in ("train", "val", "test"):
+            molecules = [official_molecule(n, n / 10) for n in range(2, 7)]
+            archive.writestr(f"molecules/{split}.pickle", pickle.dumps(molecules))
+    for split, index in (("train", "3,0\n"), ("val", "4\n"), ("test", "1\n")):
+        (tmp_path / f"{split}.index").write_text(index)
+    with pytest.raises(grit.GritError, match="publish no checksum.*--trust"):
+        build("zinc", root=tmp_path / "r", folder=tmp_path)
+    store = build("zinc", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(trust=True))
+    assert store.nodes_per_graph().tolist() == [5, 2, 6, 3]
+    graph = store.gather([1])
+    assert graph.x[:, 0].tolist() == [0, 1]
+    assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert graph.edge_attr[:, 0].tolist() == [1, 1]
+    assert store.targets(np.arange(4))[:, 0].tolist() == pytest.approx([0.5, 0.2, 0.6, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "classes"), [("mnist", 1, 10), ("cifar10", 3, 10), ("pattern", 3, 2), ("cluster", 7, 6)]
+)
+def test_official_pyg_files(name, columns, classes, tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    splits = []
+    for _ in range(3):
+        graphs = []
+        for n in (5, 6):
+            fields = {
+                "x": torch.rand(n, columns, generator=generator),
+                "edge_index": torch.randint(n, (2, 3 * n), generator=generator),
+                "y": torch.randint(classes, (n if name in ("pattern", "cluster") else 1,), generator=generator),
+            }
+            if name in ("mnist", "cifar10"):
+                fields["pos"] = torch.rand(n, 2, generator=generator)
+                fields["edge_attr"] = torch.rand(3 * n, generator=generator)
+            graphs.append(fields)
+        splits.append(graphs)
+    content = io.BytesIO()
+    torch.save(splits, content)
+    with zipfile.ZipFile(tmp_path / f"{name.upper()}_v2.zip", "w") as archive:
+        archive.writestr(f"{name.upper()}_v2.pt", content.getvalue())
+    store = build(name, root=tmp_path / "r", folder=tmp_path, options=BuildOptions(limit=2))
+    for split, graphs in zip(("train", "val", "test"), splits, strict=True):
+        got = store.gather(store.split(split)[1:])
+        wanted = graphs[1]
+        features = torch.cat([wanted["x"], wanted["pos"]], 1) if "pos" in wanted else wanted["x"]
+        assert torch.equal(got.x, features)
+        assert torch.equal(got.edge_index, wanted["edge_index"])
+        assert torch.equal(got.y[:, 0], wanted["y"])
+        if "edge_attr" in wanted:
+            assert torch.equal(got.edge_attr[:, 0], wanted["edge_attr"])
+    with pytest.raises(grit.GritError, match="has 2 graphs, expected 3"):
+        build(name, root=tmp_path / "q", folder=tmp_path, options=BuildOptions(limit=3))
+
+
+def write_peptides(folder, monkeypatch, *, struct):
+    from grit.datasets import peptides
+
+    smiles = ["CCO", "CC(=O)N", "NCC(=O)O", "CCCC"]
+    table, split = peptides._STRUCT if struct else peptides._FUNC
+    with gzip.open(folder / table.name, "wt", newline="") as file:
+        writer = csv.writer(file)
+        if struct:
+            writer.writerow(["", "smiles", *peptides._SHAPES])
+            writer.writerows([k, each, *[k + c / 10 for c in range(11)]] for k, each in enumerate(smiles))
+        else:
+            writer.writerow(["", "smiles", "labels"])
+            writer.writerows([k, each, json.dumps([int(c == k) for c in range(10)])] for k, each in enumerate(smiles))
+    content = {"train": np.array([3, 0]), "val": np.array([1]), "test": np.array([2])}
+    (folder / split.name).write_bytes(pickle.dumps(content))
+    official = DATASETS["peptides-struct" if struct else "peptides-func"].sources[0]
+    files = (table, replace(split, md5=checksum(folder / split.name, "md5")))
+    rebuilt = peptides._source(
+        files, peptides._SHAPES if struct else ("labels",), peptides._shapes if struct else peptides._functions
+    )
+    assert rebuilt.name == official.name
+    name = "peptides-struct" if struct else "peptides-func"
+    monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], sources=(rebuilt,)))
+    return name
+
+
+@pytest.mark.parametrize("struct", [False, True])
+def test_official_peptides(struct, tmp_path, monkeypatch):
+    name = write_peptides(tmp_path, monkeypatch, struct=struct)
+    store = build(name, root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+    assert {split: store.rows[store.split(split)].tolist() for split in ("train", "val", "test")} == {
+        "train": [3, 0],
+        "val": [1],
+        "test": [2],
+    }
+    y = store.targets(store.split("train"))
+    if struct:
+        assert y[0].tolist() == pytest.approx([3 + c / 10 for c in range(11)])
+    else:
+        assert y[0].tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_split_file_that_is_not_the_official_one(tmp_path):
+    for file in DATASETS["peptides-func"].sources[0].files:
+        (tmp_path / file.name).write_bytes(pickle.dumps({}))
+    with pytest.raises(grit.GritError, match="not the official splits_random_stratified_peptide.pickle"):
+        build("peptides-func", root=tmp_path / "r", folder=tmp_path)
+
+
+@needs_shared
+def test_real_peptides_split_sizes(tmp_path):
+    store = build("peptides-func", root=tmp_path, folder=SHARED / "peptides", options=BuildOptions(limit=20))
+    assert store.schema.num_outputs == 10
+    assert set(np.unique(store.targets(np.arange(len(store)))).tolist()) == {0.0, 1.0}
+
+
+def test_official_pcqm4mv2(tmp_path):
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(["idx", "smiles", "homolumogap"])
+    for number in range(40):
+        writer.writerow([number, "C" * (number % 7 + 1), "" if number >= 36 else number / 4])
+    split = io.BytesIO()
+    content = {
+        "train": np.arange(30),
+        "valid": np.arange(30, 36),
+        "test-dev": np.arange(36, 38),
+        "test-challenge": np.arange(38, 40),
+    }
+    torch.save(content, split)
+    with zipfile.ZipFile(tmp_path / "pcqm4m-v2.zip", "w") as archive:
+        archive.writestr("pcqm4m-v2/raw/data.csv.gz", gzip.compress(table.getvalue().encode()))
+        archive.writestr("pcqm4m-v2/split_dict.pt", split.getvalue())
+    store = build("pcqm4mv2", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+    assert len(store) == 36
+    rows = {name: store.rows[members].tolist() for name, members in store.splits.items()}
+    wanted = paper_splits(np.arange(30), np.arange(30, 36))
+    assert rows == {name: members.tolist() for name, members in wanted.items()}
+    assert (len(rows["val"]), rows["test"]) == (3, list(range(30, 36)))
+    assert store.targets(store.split("test"))[:, 0].tolist() == pytest.approx([number / 4 for number in range(30, 36)])
+
+
+def test_paper_protocol_of_pcqm4mv2():
+    """150,000 of the training molecules, the first of NumPy's permutation by the seed 42."""
+    train, valid = np.arange(3_378_606), np.arange(3_378_606, 3_378_606 + 73_545)
+    splits = paper_splits(train, valid)
+    assert {name: members.size for name, members in splits.items()} == {
+        "train": 3_228_606,
+        "val": 150_000,
+        "test": 73_545,
+    }
+    assert np.array_equal(splits["val"], np.random.default_rng(42).permutation(3_378_606)[:150_000])
+
+
+def test_damaged_sources(tmp_path):
+    (tmp_path / "zinc12k_graphs.npz").write_bytes(b"junk")
+    (tmp_path / "MNIST_v2.zip").write_bytes(b"junk")
+    (tmp_path / "pcqm4m-v2.zip").write_bytes(b"junk")
+    (tmp_path / "cifar10_subset.npz").write_bytes(b"junk")
+    (tmp_path / "esol.csv").write_bytes(b"smiles,other\nCC,1\n")
+    for name in ("zinc", "mnist", "pcqm4mv2", "cifar10", "esol"):
+        with pytest.raises(grit.GritError, match="cannot read|has no column"):
+            build(name, root=tmp_path / "r", folder=tmp_path)
+    assert not (tmp_path / "r" / "stores" / "zinc").exists()
+
+
+def test_statistics_of_every_kind_of_target():
+    from torch_geometric.data import Data
+
+    def line(y):
+        graphs = [Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2, y=torch.tensor(each)) for each in y]
+        splits = {"train": range(len(y))}
+        return statistics(from_pyg(graphs, splits=splits)).splits[0].targets
+
+    assert line([[1.5], [2.5]]) == "mean 2.0000, std 0.5000, 1.50 to 2.50"
+    assert line([[0], [1], [1], [2]]) == "0 25.0%, 1 50.0%, 2 25.0%"
+    assert line([[[1.0, 0.0]], [[0.0, float("nan")]]]) == "2 labels, 33.3% positive, 25.0% missing"
