@@ -73,6 +73,46 @@ def test_halving_widths():
         HalvingHead(hidden_dim=8, num_outputs=1, num_layers=5, activation="relu")
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_halving_head_activates_between_its_maps(activation):
+    torch.manual_seed(0)
+    head = HalvingHead(hidden_dim=16, num_outputs=2, num_layers=3, activation=activation).double()
+    function = {"relu": lambda z: z.clamp(min=0), "gelu": torch.nn.GELU()}[activation]
+    rows = 3 * torch.randn(6, 16).double()
+    first, second, last = head.linears
+    hidden = function(rows @ first.weight.t() + first.bias)
+    hidden = function(hidden @ second.weight.t() + second.bias)
+    wanted = hidden @ last.weight.t() + last.bias
+    assert (wanted < 0).any()  # so that an activation after the last map would show
+    torch.testing.assert_close(head(rows), wanted)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_mlp_head_activates_then_scales_after_every_hidden_map(activation):
+    torch.manual_seed(0)
+    head = MLPHead(hidden_dim=8, num_outputs=2, num_layers=3, activation=activation).double()
+    function = {"relu": lambda z: z.clamp(min=0), "gelu": torch.nn.GELU()}[activation]
+    rows = 3 * torch.randn(6, 8).double()
+    hidden = rows
+    for linear in head.hidden:
+        hidden = function(hidden @ linear.weight.t() + linear.bias)
+        hidden = hidden / hidden.square().sum(1, keepdim=True).sqrt()
+    wanted = hidden @ head.out.weight.t() + head.out.bias
+    assert (wanted < 0).any()
+    torch.testing.assert_close(head(rows), wanted)
+
+
+def test_heads_start_as_torch_has_them():
+    torch.manual_seed(0)
+    heads = [HEADS[name](hidden_dim=128, num_outputs=64, num_layers=2, activation="relu") for name in sorted(HEADS)]
+    linears = [module for head in heads for module in head.modules() if isinstance(module, torch.nn.Linear)]
+    for linear in [*linears, readout_class("edge", "none")(128).linear]:
+        bound = linear.in_features**-0.5
+        for parameter in (linear.weight, linear.bias):
+            assert 0.9 * bound < parameter.abs().max() <= bound
+        assert abs(linear.weight.std().item() / (bound / 3**0.5) - 1) < 4 / linear.weight.numel() ** 0.5
+
+
 def test_mlp_head_scales_rows_to_length_one():
     torch.manual_seed(0)
     head = MLPHead(hidden_dim=4, num_outputs=2, num_layers=2, activation="relu")

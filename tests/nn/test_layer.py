@@ -54,7 +54,11 @@ def test_outputs_gradients_and_buffers_of_the_released_layer(name, mode):
     scale, shift = headwise_parts(theirs["attention.E.weight"], case.meta["H"])
     assert_close(layer.attention.pair_scale.weight.grad, scale, 1e-6)
     assert_close(layer.attention.pair_shift.weight.grad, shift, 1e-6)
+    scale_bias, shift_bias = headwise_parts(theirs["attention.E.bias"], case.meta["H"])
+    assert_close(layer.attention.pair_scale.bias.grad, scale_bias, 1e-6)
+    assert_close(layer.attention.pair_shift.bias.grad, shift_bias, 1e-6)
     assert_close(layer.attention.query.weight.grad, theirs["attention.Q.weight"], 1e-6)
+    assert_close(layer.attention.query.bias.grad, theirs["attention.Q.bias"], 1e-6)
     assert_close(layer.attention.key.weight.grad, theirs["attention.K.weight"], 1e-6)
     assert_close(layer.attention.value.weight.grad, theirs["attention.V.weight"], 1e-6)
     assert_close(layer.attention.score.grad, theirs["attention.Aw"][:, :, 0].t(), 1e-6)
@@ -125,6 +129,90 @@ def test_degree_scaler_starts_as_released():
     torch.manual_seed(0)
     theirs = torch.nn.init.xavier_normal_(torch.empty(1, 4096, 2))
     assert abs(DegreeScaler(4096).theta.std().item() / theirs.std().item() - 1) < 0.05
+
+
+@torch.no_grad()
+def calls(layer, *inputs):
+    """Run the layer; input and output of every child, by name (each child is called once)."""
+    seen, hooks = {}, []
+    for name, module in layer.named_children():
+        hooks.append(module.register_forward_hook(lambda _, got, out, name=name: seen.update({name: (got, out)})))
+    returned = layer(*inputs)
+    for hook in hooks:
+        hook.remove()
+    return seen, returned
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("training", [True, False])
+def test_where_dropout_is_and_where_it_is_not(activation, dropout, training):
+    edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 5]])
+    layer, *inputs = random_setting(
+        [Data(edge_index=edges, num_nodes=n) for n in (6, 20)], dropout=dropout, activation=activation
+    )
+    seen, (x_out, pair_out) = calls(layer.train(training), *inputs)
+    x, pair, _, log_degree = inputs
+    attended = seen["attention"][1]
+    hidden = layer.activation(seen["ffn_in"][1])
+    probability = dropout if training else 0.0
+
+    def assert_dropped(got, whole):
+        kept = got != 0
+        torch.testing.assert_close(got[kept], (whole / (1 - probability))[kept])
+        there = kept[whole != 0]  # where a zero is the mask's
+        deviation = (probability * (1 - probability) / there.numel()) ** 0.5
+        assert abs(there.double().mean() - (1 - probability)) <= 4 * deviation
+
+    assert_dropped(seen["degree_scaler"][0][0], attended.node)
+    assert_dropped(seen["pair_out"][0][0], attended.pair)
+    assert_dropped(seen["ffn_out"][0][0], hidden)
+    # Everything between is the plain sum, without a mask of its own.
+    torch.testing.assert_close(seen["degree_scaler"][0][1], log_degree)
+    assert torch.equal(seen["node_out"][0][0], seen["degree_scaler"][1])
+    assert torch.equal(seen["node_norm"][0][0], x + seen["node_out"][1])
+    assert torch.equal(seen["ffn_in"][0][0], seen["node_norm"][1])
+    assert torch.equal(seen["ffn_norm"][0][0], seen["node_norm"][1] + seen["ffn_out"][1])
+    assert torch.equal(seen["pair_norm"][0][0], pair + seen["pair_out"][1])
+    assert torch.equal(x_out, seen["ffn_norm"][1])
+    assert torch.equal(pair_out, seen["pair_norm"][1])
+
+
+def test_arguments_reach_the_attention():
+    layer = GritLayer(hidden_dim=8, num_heads=4, dropout=0.1, attention_dropout=0.6, clamp=2.5)
+    attention = layer.attention
+    assert (attention.num_heads, attention.attention_dropout, attention.clamp) == (4, 0.6, 2.5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_activation_of_the_ffn(activation):
+    layer, *inputs = random_setting([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=5)], activation=activation)
+    seen, _ = calls(layer, *inputs)
+    function = {"relu": torch.nn.ReLU(), "gelu": torch.nn.GELU()}[activation]
+    torch.testing.assert_close(seen["ffn_out"][0][0], function(seen["ffn_in"][1]))
+
+
+def test_linear_maps_and_norms_start_as_torch_has_them():
+    torch.manual_seed(0)
+    dim = 128
+    layer = GritLayer(hidden_dim=dim, num_heads=4)
+    for name, fan_in in (("node_out", dim), ("pair_out", dim), ("ffn_in", dim), ("ffn_out", 2 * dim)):
+        linear, bound = layer.get_submodule(name), fan_in**-0.5
+        for parameter in (linear.weight, linear.bias):
+            assert 0.9 * bound < parameter.abs().max() <= bound, name
+        assert abs(linear.weight.std().item() / (bound / 3**0.5) - 1) < 4 / linear.weight.numel() ** 0.5, name
+    for name in ("node_norm", "pair_norm", "ffn_norm"):
+        norm = layer.get_submodule(name)
+        assert (norm.eps, norm.momentum) == (1e-5, 0.1)
+        assert (norm.weight == 1).all()
+        assert (norm.bias == 0).all()
+
+
+@pytest.mark.parametrize(("nodes", "rows"), [(4, 9), (3, 8)])
+def test_rows_must_fit_the_pairs(nodes, rows):
+    layer, _, _, pairs, _ = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=3)])
+    with pytest.raises(grit.GritError, match=f"x has {nodes} rows and pair {rows}, but there are 3 nodes and 9 pairs"):
+        layer(torch.randn(nodes, 8).double(), torch.randn(rows, 8).double(), pairs, torch.zeros(nodes).double())
 
 
 def test_pairs_are_returned_as_given_without_update():

@@ -26,6 +26,51 @@ def test_every_feature_encoder(kind):
     assert all(parameter.grad is not None for parameter in encoder.parameters())
 
 
+def assert_uniform(weight, bound):
+    """Entries are drawn from U(-bound, bound)."""
+    assert 0.95 * bound < weight.abs().max() <= bound
+    assert abs(weight.std().item() / (bound / 3**0.5) - 1) < 4 / weight.numel() ** 0.5
+
+
+def assert_standard_normal(weight):
+    """Entries are drawn from N(0, 1)."""
+    assert abs(weight.std().item() - 1) < 4 / (2 * weight.numel()) ** 0.5
+    assert abs((weight.abs() < 1).float().mean().item() - 0.6827) < 4 * (0.6827 * 0.3173 / weight.numel()) ** 0.5
+
+
+def test_columns_start_as_ogbs_encoders():
+    """xavier_uniform of every table by itself: bounds sqrt(6 / (rows + D))."""
+    torch.manual_seed(0)
+    sizes, dim = (119, 5, 2), 96
+    encoder = FEATURE_ENCODERS["columns"](Features(kind="columns", sizes=sizes), dim)
+    for size, table in zip(sizes, encoder.embeddings, strict=True):
+        assert table.weight.shape == (size, dim)
+        assert_uniform(table.weight, (6 / (size + dim)) ** 0.5)
+
+
+def test_other_encoders_start_as_torch_has_them():
+    torch.manual_seed(0)
+    assert_standard_normal(FEATURE_ENCODERS["category"](Features(kind="category", sizes=(28,)), 96).embedding.weight)
+    assert_standard_normal(FEATURE_ENCODERS["none"](Features(kind="none"), 2048).embedding.weight)
+    linear = FEATURE_ENCODERS["numeric"](Features(kind="numeric", sizes=(7,)), 512).linear
+    assert_uniform(linear.weight, 7**-0.5)
+    assert_uniform(linear.bias, 7**-0.5)
+
+
+def test_encoding_maps_start_by_xavier_and_have_no_bias():
+    torch.manual_seed(0)
+    nothing, dim = Features(kind="none"), 256
+    stem = Stem(
+        node=nothing, edge=nothing, node_encoding_dim=21, pair_encoding_dim=16, hidden_dim=dim, max_degree=150
+    )
+    assert stem.node_encoding.bias is None
+    assert stem.pair_encoding.bias is None
+    assert_uniform(stem.node_encoding.weight, (6 / (21 + dim)) ** 0.5)
+    assert_uniform(stem.pair_encoding.weight, (6 / (16 + dim)) ** 0.5)
+    assert_standard_normal(stem.degree.weight)
+    assert stem.degree.weight.shape == (151, dim)
+
+
 def batch_of(x, edge_attr, edge_index=((0, 1, 1), (1, 0, 0)), walk_steps=3, **options):
     data = Data(x=x, edge_index=torch.tensor(edge_index), edge_attr=edge_attr, num_nodes=2)
     return grit.PairBatch.from_data_list([data], walk_steps=walk_steps, **options)

@@ -5,6 +5,7 @@ no encoding is stored. `grit.graphs.store_format` says what the files hold.
 """
 
 import mmap
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,10 @@ from grit.graphs.store_format import (
 )
 from grit.graphs.store_writer import check_chunk, check_split
 
-# Pages of the files that were read stay in the process's count of memory until the system needs them. They are handed back
-# once about this many bytes of pages may have been touched, so that a pass over a large store shows a small process.
-_RELEASE_BYTES = 128 << 20
-_BYTES_TOUCHED_PER_GRAPH = 6 * 65536  # a page, with those that the system maps around it, in each of six arrays
+# Pages of the files that were read stay in the process's count of memory until the system needs them, and the system maps many
+# more than were asked for. Stores larger than this hand them back after every batch, so that a pass over any store shows a
+# small process; they remain in the system's cache, so that reading them again costs little.
+_RELEASE_FROM_BYTES = 128 << 20
 
 
 class GraphStore:
@@ -56,7 +57,7 @@ class GraphStore:
         self.path = path
         self._arrays = dict(arrays)
         self._mappings = mappings
-        self._touched = 0
+        self._is_large = sys.platform == "linux" and sum(len(mapping) for mapping in mappings) > _RELEASE_FROM_BYTES
 
     @classmethod
     def open(cls, path: str | Path) -> "GraphStore":
@@ -217,7 +218,7 @@ class GraphStore:
             y=_tensor(self._arrays["y"][rows]),
             label_index=label_index,
         )
-        self._release(chosen.size)
+        self._release()
         return graphs
 
     def take(
@@ -283,12 +284,10 @@ class GraphStore:
         np.cumsum(stop - start, out=begin[1:])
         return np.repeat(start - begin[:-1], stop - start) + np.arange(begin[-1]), begin
 
-    def _release(self, graphs: int) -> None:
-        self._touched += graphs * _BYTES_TOUCHED_PER_GRAPH
-        if self._touched > _RELEASE_BYTES and hasattr(mmap, "MADV_DONTNEED"):
+    def _release(self) -> None:
+        if self._is_large:
             for mapping in self._mappings:
                 mapping.madvise(mmap.MADV_DONTNEED)
-            self._touched = 0
 
 
 def _tensor(values: Array) -> torch.Tensor:

@@ -93,3 +93,23 @@ def test_clamp_bounds_the_weights(name):
     assert weights.max() <= torch.exp(torch.tensor(0.02, dtype=torch.float64)) / 4 + 1e-12
     attention, x, pair, pairs = setting(name, [data], clamp=None)
     assert attention(1e3 * x, 1e3 * pair, pairs).weights.max() > 0.5
+
+
+def test_weights_are_given_before_dropout(name):
+    from torch_geometric.data import Data
+
+    data = Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=6)
+    attention, x, pair, pairs = setting(name, [data], attention_dropout=0.5)
+    dropped, whole = attention.train()(x, pair, pairs), attention.eval()(x, pair, pairs)
+    assert not torch.equal(dropped.node, whole.node)
+    assert torch.equal(dropped.weights, whole.weights)
+
+
+@pytest.mark.parametrize(("nodes", "rows"), [(2, 9), (4, 9), (3, 8), (3, 10)])
+def test_rows_must_fit_the_pairs(name, nodes, rows):
+    from torch_geometric.data import Data
+
+    attention, _, _, pairs = setting(name, [Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=3)])
+    message = f"x has {nodes} rows and pair {rows}, but there are 3 nodes and 9 pairs"
+    with pytest.raises(grit.GritError, match=message):
+        attention(torch.randn(nodes, 8).double(), torch.randn(rows, 8).double(), pairs)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import grit
 from grit.graphs.convert import pack
-from grit.nn.attention.grit import GritAttention
+from grit.nn.attention.grit import GritAttention, grit_attention
 from tests.golden import Case, assert_close
 from tests.graph_strategies import graphs
 
@@ -79,45 +79,115 @@ def test_outputs_and_gradients_of_the_released_attention(name):
         assert_close(attention.get_parameter(ours).grad, wanted, 1e-6)
 
 
-def dense_oracle(attention, x, pair, n):
-    """Equation (2) for one complete graph, head by head and pair by pair, without any packed operation."""
+def attended_pairs(data_list, kind):
+    """The (query, key) pairs of a batch, in order, from the graphs alone; the edge j -> i is the pair (i, j)."""
+    wanted, first = set(), 0
+    for data in data_list:
+        nodes = range(first, first + data.num_nodes)
+        if kind == "all":
+            wanted |= {(i, j) for i in nodes for j in nodes}
+        else:
+            wanted |= {(i, i) for i in nodes} | {(first + i, first + j) for j, i in data.edge_index.t().tolist()}
+        first += data.num_nodes
+    return sorted(wanted)
+
+
+def oracle(attention, x, pair, pair_list):
+    """Equation (2) head by head and pair by pair, without any packed operation."""
     heads, channels = attention.num_heads, attention.head_dim
-    dim = heads * channels
-    pair = pair.view(n, n, dim)
-    node_out, weights = torch.zeros(n, dim, dtype=x.dtype), torch.zeros(n, n, heads, dtype=x.dtype)
-    pair_out = torch.zeros(n, n, dim, dtype=x.dtype)
+    keys_of = {i: [(p, j) for p, (query, j) in enumerate(pair_list) if query == i] for i in range(len(x))}
+    node_out, pair_out = torch.zeros_like(x), torch.zeros_like(pair)
+    weights = pair.new_zeros(len(pair_list), heads)
     for h in range(heads):
         part = slice(h * channels, (h + 1) * channels)
         query = x @ attention.query.weight[part].t() + attention.query.bias[part]
         key = x @ attention.key.weight[part].t()
         value = x @ attention.value.weight[part].t()
-        for i in range(n):
+        scale = pair @ attention.pair_scale.weight[part].t() + attention.pair_scale.bias[part]
+        shift = pair @ attention.pair_shift.weight[part].t() + attention.pair_shift.bias[part]
+        for i, row in keys_of.items():
             logits = []
-            for j in range(n):
-                scale = attention.pair_scale.weight[part] @ pair[i, j] + attention.pair_scale.bias[part]
-                shift = attention.pair_shift.weight[part] @ pair[i, j] + attention.pair_shift.bias[part]
-                z = (query[i] + key[j]) * scale
-                e_hat = torch.relu(z.sign() * z.abs().sqrt() + shift)
-                pair_out[i, j, part] = e_hat
+            for p, j in row:
+                z = (query[i] + key[j]) * scale[p]
+                e_hat = torch.relu(z.sign() * z.abs().sqrt() + shift[p])
+                pair_out[p, part] = e_hat
                 logits.append((attention.score[h] * e_hat).sum().clamp(-attention.clamp, attention.clamp))
-            weights[i, :, h] = torch.softmax(torch.stack(logits), 0)
-            for j in range(n):
-                message = value[j] + pair_out[i, j, part] @ attention.pair_value[h]
-                node_out[i, part] += weights[i, j, h] * message
-    return node_out, pair_out.view(n * n, dim), weights.view(n * n, heads)
+            for (p, j), weight in zip(row, torch.softmax(torch.stack(logits), 0), strict=True):
+                weights[p, h] = weight
+                node_out[i, part] += weight * (value[j] + pair_out[p, part] @ attention.pair_value[h])
+    return node_out, pair_out, weights
 
 
-@given(st.integers(1, 5), st.sampled_from([(4, 1), (6, 2), (6, 3)]), st.floats(0.1, 5.0), st.integers(0, 1000))
+@given(
+    st.lists(graphs(max_nodes=4), min_size=1, max_size=3),
+    st.sampled_from(["all", "edges"]),
+    st.sampled_from([(4, 1), (6, 2), (6, 3)]),
+    st.floats(0.1, 5.0),
+    st.integers(0, 1000),
+)
 @torch.no_grad()
-def test_packed_attention_is_the_dense_equation(n, width, clamp, seed):
+def test_packed_attention_is_the_equation(data_list, kind, width, clamp, seed):
     torch.manual_seed(seed)
     dim, heads = width
     attention = GritAttention(hidden_dim=dim, num_heads=heads, clamp=clamp).double()
-    pairs = grit.choose_pairs(pack([_edgeless(n)]))
-    x, pair = torch.randn(n, dim).double(), 3 * torch.randn(n * n, dim).double()
-    out = attention(x, pair, pairs)
-    for got, wanted in zip(out, dense_oracle(attention, x, pair, n), strict=True):
+    packed, pair_list = pack(data_list), attended_pairs(data_list, kind)
+    x = torch.randn(packed.num_nodes, dim).double()
+    pair = 3 * torch.randn(len(pair_list), dim).double()
+    out = attention(x, pair, grit.choose_pairs(packed, kind))
+    for got, wanted in zip(out, oracle(attention, x, pair, pair_list), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3, 0.75])
+def test_one_mask_after_the_softmax_for_both_sums(dropout):
+    """Value j and pair (i, j) are unit vectors of their own, so that each channel shows one weight of one sum."""
+    torch.manual_seed(0)
+    n, heads = 40, 3
+    pairs = grit.choose_pairs(pack([_edgeless(n)]))
+    unit = torch.eye(2 * n).unsqueeze(1).expand(-1, heads, -1)  # (2n, H, 2n)
+    logits = torch.randn(heads, n)
+    out = grit_attention(
+        torch.zeros(n, heads, 2 * n),
+        torch.zeros(n, heads, 2 * n),
+        unit[:n],
+        torch.zeros(n * n, heads, 2 * n),
+        unit[n + pairs.key],
+        torch.cat([torch.zeros(heads, n), logits], 1),
+        torch.eye(2 * n).expand(heads, -1, -1),
+        pairs,
+        clamp=None,
+        activation=torch.relu,
+        attention_dropout=dropout,
+    )
+    softmax = logits.softmax(1).t()  # (n, H), the same for every query
+    torch.testing.assert_close(out.weights, softmax.repeat(n, 1))  # undropped
+    from_nodes, from_pairs = out.node.view(n, heads, 2, n).unbind(2)
+    torch.testing.assert_close(from_nodes, from_pairs)
+    ratio = from_nodes / softmax.t()
+    kept = ratio > 0
+    torch.testing.assert_close(ratio, kept / (1 - dropout))
+    assert abs(kept.float().mean() - (1 - dropout)) <= 4 * (dropout * (1 - dropout) / kept.numel()) ** 0.5
+    if dropout:
+        assert not torch.equal(kept[:, 0], kept[:, 1])  # each head drops for itself
+        assert not torch.equal(kept[0], kept[1])  # and each query
+
+
+def test_the_probability_reaches_the_weights_in_training_alone():
+    torch.manual_seed(0)
+    attention = GritAttention(hidden_dim=8, num_heads=2, attention_dropout=0.9)
+    attention.value.weight.data.zero_()
+    attention.pair_value.data.copy_(torch.eye(4).expand(2, -1, -1))
+    attention.pair_scale.weight.data.zero_()
+    attention.pair_scale.bias.data.zero_()
+    attention.pair_shift.weight.data.zero_()
+    attention.pair_shift.bias.data.fill_(1.0)  # so that x̂ is the sum of the weights that are left
+    pairs = grit.choose_pairs(pack([_edgeless(30)]))
+    x, pair = torch.randn(30, 8), torch.randn(900, 8)
+    torch.testing.assert_close(attention.eval()(x, pair, pairs).node, torch.ones(30, 8))
+    rest = attention.train()(x, pair, pairs).node
+    kept = rest * 30 * 0.1  # weights are 1/30 each, those kept ten times that
+    torch.testing.assert_close(kept, kept.round(), atol=1e-4, rtol=0)
+    assert abs(kept[:, ::4].mean() / 30 - 0.1) <= 4 * (0.1 * 0.9 / (2 * 900)) ** 0.5
 
 
 def _edgeless(n):
