@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from grit.nn.layer import GritLayer
     from grit.nn.model import Grit
     from grit.nn.reference import load_reference_checkpoint
+    from grit.training.estimators import GritClassifier, GritRegressor
+    from grit.training.predictor import load
     from grit.training.recipe import load_recipe, recipes
+    from grit.training.train import train
 
 __version__ = "0.1.0"
 
@@ -28,18 +31,22 @@ _HOME = {
     "GraphSchema": "grit.graphs.schema",
     "Grit": "grit.nn.model",
     "GritAttention": "grit.nn.attention.grit",
+    "GritClassifier": "grit.training.estimators",
     "GritError": "grit.errors",
     "GritLayer": "grit.nn.layer",
+    "GritRegressor": "grit.training.estimators",
     "PackedGraphs": "grit.graphs.packed",
     "PairBatch": "grit.graphs.batch",
     "Pairs": "grit.graphs.pairs",
     "build_batch": "grit.nn.build",
     "build_model": "grit.nn.build",
     "choose_pairs": "grit.graphs.pairs",
+    "load": "grit.training.predictor",
     "load_recipe": "grit.training.recipe",
     "load_reference_checkpoint": "grit.nn.reference",
     "recipes": "grit.training.recipe",
     "rrwp": "grit.encodings.rrwp",
+    "train": "grit.training.train",
 }
 
 __all__ = [
@@ -48,18 +55,22 @@ __all__ = [
     "GraphSchema",
     "Grit",
     "GritAttention",
+    "GritClassifier",
     "GritError",
     "GritLayer",
+    "GritRegressor",
     "PackedGraphs",
     "PairBatch",
     "Pairs",
     "build_batch",
     "build_model",
     "choose_pairs",
+    "load",
     "load_recipe",
     "load_reference_checkpoint",
     "recipes",
     "rrwp",
+    "train",
 ]
 
 

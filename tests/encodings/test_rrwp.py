@@ -142,6 +142,9 @@ def test_transform_copies_and_is_read_back():
         (torch.tensor([[0.0], [1.0]]), 3, 4, r"edge_index must hold integers, got torch.float32"),
         (torch.tensor([0, 1]), 3, 4, r"shape \(2, E\), got \(2,\)"),
         (torch.tensor([[0], [1]]), 3, 0, "walk_steps must be at least 1, got 0"),
+        (torch.tensor([[0], [1]]), 3, 4.0, "walk_steps must be a whole number, got 4.0"),
+        (torch.tensor([[0], [1]]), 3, "4", "walk_steps must be a whole number, got '4'"),
+        (torch.tensor([[0], [1]]), 3, True, "walk_steps must be a whole number, got True"),
         (torch.tensor([[0], [1]]), 0, 4, "num_nodes must be at least 1"),
     ],
 )
@@ -150,6 +153,7 @@ def test_bad_input(edge_index, num_nodes, walk_steps, message):
         grit.rrwp(edge_index, num_nodes, walk_steps)
 
 
-def test_transform_refuses_no_steps():
-    with pytest.raises(grit.GritError, match="walk_steps must be at least 1"):
-        grit.AddRRWP(0)
+@pytest.mark.parametrize(("walk_steps", "message"), [(0, "at least 1"), (4.0, "a whole number"), (True, "a whole")])
+def test_transform_refuses_other_than_a_number_of_steps(walk_steps, message):
+    with pytest.raises(grit.GritError, match=f"walk_steps must be {message}"):
+        grit.AddRRWP(walk_steps)

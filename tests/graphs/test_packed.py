@@ -25,6 +25,11 @@ def test_properties():
     assert repr(graphs) == "PackedGraphs(2 graphs, 5 nodes, 3 edges)"
 
 
+@pytest.mark.parametrize("rows", [2, 5])
+def test_targets_of_graphs_or_of_nodes(rows):
+    assert PackedGraphs(**fields(y=torch.zeros(rows, 3))).y.shape == (rows, 3)
+
+
 def test_offsets():
     assert offsets(torch.tensor([2, 0, 3])).tolist() == [0, 2, 2, 5]
 
@@ -44,6 +49,14 @@ def test_offsets():
         ({"edge_ptr": torch.tensor([0])}, "at least 2"),
         ({"node_ptr": torch.tensor([0, 5, 5])}, "graph 1 has no nodes"),
         ({"y": torch.zeros(2)}, r"y must have shape \(rows, targets\)"),
+        ({"y": torch.zeros(3, 1)}, r"y has 3 rows for 2 graphs with 5 nodes: targets of a graph have shape \(1, T\)"),
+        (
+            {"y": torch.zeros(3, 1), "label_index": torch.tensor([[0, 1], [1, 2]])},
+            "there are 3 edge labels for 2 labelled pairs",
+        ),
+        ({"label_index": torch.tensor([[0], [5]])}, r"label_index speaks of nodes outside 0\.\.4"),
+        ({"label_index": torch.tensor([[-1], [0]])}, r"label_index speaks of nodes outside 0\.\.4"),
+        ({"x": torch.full((5, 1), torch.nan)}, r"graph 0: node features \(x\) hold nan in row 0"),
         ({"label_index": torch.zeros(2, 2)}, r"label_index must be int64 of shape \(2, Q\)"),
         ({"label_index": torch.tensor([[0], [4]])}, "two different graphs"),
     ],

@@ -91,3 +91,30 @@ def test_constructor_checks_shapes():
         Pairs(query=one, key=torch.tensor([0, 1]), row_ptr=torch.tensor([0, 1]), edge_pair=one)
     with pytest.raises(grit.GritError, match="row_ptr must go from 0 to 1"):
         Pairs(query=one, key=one, row_ptr=torch.tensor([0, 2]), edge_pair=one)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": torch.tensor([0, 1, 0, 1])}, "query does not follow row_ptr"),
+        ({"query": torch.tensor([1, 1, 0, 0])}, "query does not follow row_ptr"),
+        ({"row_ptr": torch.tensor([0, 1, 4])}, "query does not follow row_ptr"),
+        ({"row_ptr": torch.tensor([1, 2, 4])}, "row_ptr must go from 0 to 4"),
+        ({"row_ptr": torch.tensor([0, 4, 4])}, "node 1 has no pair to attend to"),
+        ({"row_ptr": torch.tensor([0, 5, 4])}, "node 1 has no pair to attend to"),
+        ({"key": torch.tensor([0, 1, 0, 2])}, r"key speaks of nodes outside 0\.\.1"),
+        ({"key": torch.tensor([-1, 1, 0, 1])}, r"key speaks of nodes outside 0\.\.1"),
+        ({"edge_pair": torch.tensor([4])}, r"edge_pair speaks of pairs outside 0\.\.3"),
+        ({"edge_pair": torch.tensor([2, -1])}, r"edge_pair speaks of pairs outside 0\.\.3"),
+    ],
+)
+def test_constructor_checks_values(changes, message):
+    fields = {
+        "query": torch.tensor([0, 0, 1, 1]),
+        "key": torch.tensor([0, 1, 0, 1]),
+        "row_ptr": torch.tensor([0, 2, 4]),
+        "edge_pair": torch.tensor([1, 3]),
+    }
+    assert Pairs(**fields).num_pairs == 4
+    with pytest.raises(grit.GritError, match=message):
+        Pairs(**{**fields, **changes})

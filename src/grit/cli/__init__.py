@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from grit.cli import datasets, demo, recipes
+from grit.cli import datasets, demo, evaluate, fit, predict, recipes, train
 from grit.errors import GritError
 
 app = typer.Typer(
@@ -14,6 +14,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("train")(train.train)
+app.command("fit")(fit.fit)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("datasets")(datasets.datasets)
 app.command("recipes")(recipes.recipes)
 app.command("demo")(demo.demo)

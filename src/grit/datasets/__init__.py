@@ -1,7 +1,7 @@
 """Data sets: the table `DATASETS`, building and opening them, and one's own data."""
 
 from grit.datasets.benchmark import Benchmark, BuildOptions
-from grit.datasets.building import build, load, store_path
+from grit.datasets.building import build, load, load_schema, store_path
 from grit.datasets.files import data_root
 from grit.datasets.own import from_csv, from_networkx, from_pyg, from_smiles
 from grit.datasets.table_of_datasets import DATASETS, find_dataset
@@ -18,5 +18,6 @@ __all__ = [
     "from_pyg",
     "from_smiles",
     "load",
+    "load_schema",
     "store_path",
 ]

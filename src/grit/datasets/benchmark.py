@@ -89,6 +89,7 @@ class Benchmark:
         task: What is predicted.
         published: Statistics to compare with.
         sources: Ways to build it, the official one first.
+        molecules: Entry of `grit.datasets.featurisers.FEATURISERS` that its graphs are made with; None if they are no molecules.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Benchmark:
     task: TaskSpec
     published: Published
     sources: tuple[Source, ...]
+    molecules: str | None = None
 
     def __post_init__(self) -> None:
         if self.schema.num_outputs != self.task.num_outputs:

@@ -8,7 +8,9 @@ from grit.datasets.collect import Description, collect
 from grit.datasets.files import data_root, fetch
 from grit.datasets.table_of_datasets import find_dataset
 from grit.errors import GritError
+from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore
+from grit.graphs.store_format import read_manifest
 
 Report = Callable[[str, int, int | None], None]
 """Called with what is being done, how much of it was done since the last call, and how much there is in all, if known."""
@@ -33,6 +35,11 @@ def load(name: str, root: str | Path | None = None) -> GraphStore:
             )
         build(name, root=root)
     return GraphStore.open(path)
+
+
+def load_schema(name: str) -> GraphSchema:
+    """Features and targets of a data set by name, or of a store by its folder, without opening its arrays."""
+    return read_manifest(Path(name)).graphs if Path(name).is_dir() else find_dataset(name).schema
 
 
 def build(
@@ -69,6 +76,7 @@ def build(
         graphs=benchmark.schema,
         task=benchmark.task,
         source=", ".join(file.url or file.name for file in source.files) or source.name,
+        molecules=benchmark.molecules,
         built={
             "source": source.name,
             "note": source.note,

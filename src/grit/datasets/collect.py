@@ -19,12 +19,13 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Description:
-    """What the manifest of a store says: name, features, task, source, and how it was built."""
+    """What the manifest of a store says: name, features, task, source, kind of molecules, and how it was built."""
 
     name: str
     graphs: GraphSchema
     task: TaskSpec
     source: str
+    molecules: str | None = None
     built: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,7 +65,14 @@ def collect(
         return _in_memory(pieces, description, choose_splits, progress)
     d = description
     with StoreWriter(
-        out, name=d.name, graphs=d.graphs, task=d.task, source=d.source, built=d.built, overwrite=overwrite
+        out,
+        name=d.name,
+        graphs=d.graphs,
+        task=d.task,
+        source=d.source,
+        built=d.built,
+        molecules=d.molecules,
+        overwrite=overwrite,
     ) as writer:
         rows: list[Array] = []
         skipped: list[SkippedRow] = []
@@ -110,6 +118,7 @@ def _in_memory(
         splits=choose_splits(found),
         rows=found.rows,
         skipped=skipped,
+        molecules=description.molecules,
     )
 
 

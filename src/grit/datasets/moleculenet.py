@@ -66,7 +66,13 @@ def _table(
         for source, (file, smiles, columns) in files.items()
     )
     return Benchmark(
-        name=name, title=title, schema=molecule_schema(task), task=task, published=published, sources=sources
+        name=name,
+        title=title,
+        schema=molecule_schema(task),
+        task=task,
+        published=published,
+        sources=sources,
+        molecules="ogb",
     )
 
 

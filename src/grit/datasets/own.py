@@ -1,6 +1,6 @@
 """Your own data: a table of SMILES, a list of SMILES, PyG graphs, NetworkX graphs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def from_csv(
     """
     path = Path(path)
     names = [targets] if isinstance(targets, str) else list(targets)
-    column = smiles if smiles is not None else _smiles_column(Table(path))
+    column = smiles if smiles is not None else smiles_column(Table(path))
     split_column = split.removeprefix("column:") if split.startswith("column:") else None
     _check_columns(column, names)
     table = Table(path, list(dict.fromkeys([column, *names, *([split_column] if split_column else [])])))
@@ -80,6 +80,7 @@ def from_csv(
         graphs=molecule_schema(parsed.task),
         task=parsed.task,
         source=path.name,
+        molecules="ogb",
         built={"smiles": column, "split": split.split(":")[0], "seed": str(seed)},
     )
     return collect(
@@ -116,7 +117,7 @@ def from_smiles(
         for number, (each, row) in enumerate(zip(smiles, texts, strict=True))
     )
     description = Description(
-        name=name, graphs=molecule_schema(parsed.task), task=parsed.task, source="a list of SMILES"
+        name=name, graphs=molecule_schema(parsed.task), task=parsed.task, source="a list of SMILES", molecules="ogb"
     )
     chooser = _split_chooser(split, seed, {}, name)
     pieces = molecule_pieces(rows, _featurise(split), processes or default_processes())
@@ -127,7 +128,7 @@ def from_pyg(
     graphs: Iterable[Any],
     *,
     task: TaskKind | None = None,
-    splits: dict[str, Sequence[int]] | None = None,
+    splits: Mapping[str, Sequence[int] | Array] | None = None,
     seed: int = 0,
     name: str = "graphs",
     out: str | Path | None = None,
@@ -186,7 +187,7 @@ def from_networkx(
     node_attributes: Sequence[str] = (),
     edge_attributes: Sequence[str] = (),
     task: TaskKind | None = None,
-    splits: dict[str, Sequence[int]] | None = None,
+    splits: Mapping[str, Sequence[int] | Array] | None = None,
     seed: int = 0,
     name: str = "graphs",
     out: str | Path | None = None,
@@ -234,7 +235,8 @@ def molecule_schema(task: TaskSpec) -> GraphSchema:
     return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
 
 
-def _smiles_column(table: Table) -> str:
+def smiles_column(table: Table) -> str:
+    """The column that holds SMILES, by its name."""
     candidates = [
         name for name in table.header if name.lower() in ("smiles", "smile", "canonical_smiles", "mol", "molecule")
     ]

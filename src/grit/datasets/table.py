@@ -41,28 +41,29 @@ class Table:
             self._check_column(column)
         self.columns = tuple(columns)
 
-    def rows(self) -> Iterator[TableRow]:
-        """All rows, with the needed columns only."""
-        places = {column: self.header.index(column) for column in self.columns}
-        width = len(self.header)
+    def raw_rows(self) -> Iterator[list[str]]:
+        """The fields of all rows, as they stand."""
         try:
             with _open(self.path) as file:
                 reader = csv.reader(file, delimiter=self.delimiter)
                 next(reader)
-                for number, fields in enumerate(reader):
-                    if not any(field.strip() for field in fields):
-                        yield TableRow(number, dict.fromkeys(self.columns, ""), "empty line")
-                    elif len(fields) != width:
-                        shown = {
-                            column: fields[place] if place < len(fields) else "" for column, place in places.items()
-                        }
-                        yield TableRow(number, shown, f"{len(fields)} fields, the header has {width}")
-                    else:
-                        yield TableRow(
-                            number, {column: fields[place].strip() for column, place in places.items()}, None
-                        )
+                yield from reader
         except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
             raise self._unreadable(error) from None
+
+    def rows(self) -> Iterator[TableRow]:
+        """All rows, with the needed columns only."""
+        yield from (self.parse(number, fields) for number, fields in enumerate(self.raw_rows()))
+
+    def parse(self, number: int, fields: list[str]) -> TableRow:
+        """The needed columns of one row, or why it has none."""
+        places = {column: self.header.index(column) for column in self.columns}
+        if not any(field.strip() for field in fields):
+            return TableRow(number, dict.fromkeys(self.columns, ""), "empty line")
+        if len(fields) != len(self.header):
+            shown = {column: fields[place] if place < len(fields) else "" for column, place in places.items()}
+            return TableRow(number, shown, f"{len(fields)} fields, the header has {len(self.header)}")
+        return TableRow(number, {column: fields[place].strip() for column, place in places.items()}, None)
 
     def _read_header(self) -> tuple[list[str], str]:
         try:

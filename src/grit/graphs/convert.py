@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from grit.errors import GritError
+from grit.graphs.chunk import Array, GraphChunk
 from grit.graphs.packed import PackedGraphs, offsets
 
 _INTEGER = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -109,6 +111,24 @@ def pack_batch(batch: Data) -> PackedGraphs:
         y=_targets(labels, [_optional(batch, labels)]),
         label_index=batch.edge_label_index if edge_level else None,
     )
+
+
+def pack_chunk(chunk: GraphChunk) -> PackedGraphs:
+    """NumPy graphs as tensors; targets are left out."""
+    node_ptr = offsets(torch.from_numpy(chunk.num_nodes))
+    edge_count = torch.from_numpy(chunk.num_edges)
+    first = torch.repeat_interleave(node_ptr[:-1], edge_count)
+    return PackedGraphs(
+        x=_as_tensor(chunk.x),
+        edge_index=torch.from_numpy(chunk.edge_index.astype(np.int64)) + first,
+        edge_attr=_as_tensor(chunk.edge_attr),
+        node_ptr=node_ptr,
+        edge_ptr=offsets(edge_count),
+    )
+
+
+def _as_tensor(values: Array) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32 if values.dtype.kind == "f" else np.int64))
 
 
 def stored_rrwp(data_list: Sequence[Data], walk_steps: int) -> StoredRRWP | None:

@@ -31,6 +31,8 @@ class Loader:
         seed: Of the shuffling.
         max_pairs: Budget of node pairs per batch: a batch is ended early rather than exceed it, so that a few large graphs cannot
             exhaust the memory. A graph that exceeds it alone makes a batch of its own.
+        share: (k, p): of every batch, take the k-th of p parts, for p processes that work on it together.
+        dtype: Number type of the batches.
         num_workers: Processes that prepare batches ahead; 0 prepares them in this one.
         pin_memory: Whether batches are page-locked for a GPU.
     """
@@ -47,6 +49,8 @@ class Loader:
         shuffle: bool = False,
         seed: int = 0,
         max_pairs: int | None = None,
+        share: tuple[int, int] = (0, 1),
+        dtype: torch.dtype = torch.float32,
         num_workers: int = 0,
         pin_memory: bool = False,
     ) -> None:
@@ -58,7 +62,8 @@ class Loader:
         self.indices = np.asarray(indices, dtype=np.int64)
         self.batch_size, self.max_pairs = batch_size, max_pairs
         self.shuffle, self.seed = shuffle, seed
-        self.options: dict[str, Any] = {"walk_steps": walk_steps, "encoding": encoding, "pairs": pairs}
+        self.options: dict[str, Any] = {"walk_steps": walk_steps, "encoding": encoding, "pairs": pairs, "dtype": dtype}
+        self.share = share
         self.num_workers, self.pin_memory = num_workers, pin_memory
 
     @property
@@ -67,17 +72,35 @@ class Loader:
         return int(self.indices.size)
 
     def batches(self, epoch: int = 0) -> list[Array]:
-        """Numbers of the graphs in each batch of an epoch: every graph once."""
+        """Numbers of this share's graphs in each batch of an epoch: over all shares, every graph once."""
         order = self.indices
         if self.shuffle:
             order = order[epoch_order(order.size, self.seed, epoch)]
         if self.max_pairs is None:
-            return batches_in_order(order, self.batch_size)
-        return batches_within_budget(order, self.store.nodes_per_graph(order) ** 2, self.batch_size, self.max_pairs)
+            whole = batches_in_order(order, self.batch_size)
+        else:
+            whole = batches_within_budget(
+                order, self.store.nodes_per_graph(order) ** 2, self.batch_size, self.max_pairs
+            )
+        part, parts = self.share
+        if any(batch.size < parts for batch in whole):
+            smallest = min(batch.size for batch in whole)
+            raise GritError(
+                f"a batch of {smallest} graphs cannot be shared by {parts} processes: choose a batch size that leaves no "
+                f"such rest of {self.num_graphs} graphs, or fewer processes."
+            )
+        return [batch[part::parts] for batch in whole]
 
     def epoch(self, epoch: int = 0, start: int = 0) -> Iterator[PairBatch]:
         """The batches of an epoch, from number ``start`` on."""
-        batches = self.batches(epoch)[start:]
+        yield from self._prepared(self.batches(epoch)[start:])
+
+    def chosen(self, numbers: list[int]) -> Iterator[PairBatch]:
+        """The batches with these numbers of the first epoch."""
+        batches = self.batches(0)
+        yield from self._prepared([batches[number] for number in numbers])
+
+    def _prepared(self, batches: list[Array]) -> Iterator[PairBatch]:
         if self.num_workers == 0:
             for members in batches:
                 batch = self.store.take(members, **self.options)

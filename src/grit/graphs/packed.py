@@ -67,6 +67,18 @@ class PackedGraphs(TensorTree):
         """(N,) int64: listed edges that leave each node, parallel edges and self-loops counted."""
         return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
 
+    def part(self, start: int, stop: int) -> "PackedGraphs":
+        """Graphs number ``start`` to ``stop - 1``, without targets."""
+        nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
+        edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
+        return PackedGraphs(
+            x=self.x[nodes],
+            edge_index=self.edge_index[:, edges] - nodes.start,
+            edge_attr=self.edge_attr[edges],
+            node_ptr=self.node_ptr[start : stop + 1] - nodes.start,
+            edge_ptr=self.edge_ptr[start : stop + 1] - edges.start,
+        )
+
     def __len__(self) -> int:
         return self.num_graphs
 

@@ -90,6 +90,7 @@ class GraphStore:
         splits: Mapping[str, Array],
         rows: Array | None = None,
         skipped: Sequence[SkippedRow] = (),
+        molecules: str | None = None,
     ) -> "GraphStore":
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
         check_chunk(chunk, graphs, first=0)
@@ -117,6 +118,7 @@ class GraphStore:
             built={},
             rows=len(chunk) + len(skipped),
             skipped=len(skipped),
+            molecules=molecules,
         )
         store = cls(manifest, arrays, [], None, skipped)
         store._check_shapes()
@@ -179,6 +181,14 @@ class GraphStore:
     def array(self, name: str) -> Array:
         """One of the arrays, see `grit.graphs.store_format`; read-only."""
         return self._arrays[name]
+
+    def with_splits(self, splits: Mapping[str, Array]) -> "GraphStore":
+        """The same graphs in memory, divided otherwise."""
+        for split, members in splits.items():
+            check_split(split, np.asarray(members), len(self))
+        arrays = {name: values for name, values in self._arrays.items() if not name.startswith("split_")}
+        arrays |= {f"split_{split}": np.asarray(members) for split, members in splits.items()}
+        return GraphStore(self.manifest.model_copy(update={"arrays": {}}), arrays, [], None, self.skipped)
 
     @property
     def num_bytes(self) -> int:

@@ -61,6 +61,7 @@ class Manifest(BaseModel):
         built: How the store was made: options, versions.
         rows: Rows of the source that were looked at.
         skipped: Of these, rows that gave no graph; listed in ``skipped.csv``.
+        molecules: How a SMILES becomes such a graph (`grit.datasets.featurisers`); None if the graphs are no molecules.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +76,7 @@ class Manifest(BaseModel):
     built: dict[str, str]
     rows: int
     skipped: int = 0
+    molecules: str | None = None
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -104,6 +104,7 @@ class StoreWriter:
         task: What is predicted.
         source: Where the data came from.
         built: How it is built, for the manifest.
+        molecules: How a SMILES becomes such a graph, for the manifest.
         overwrite: Whether a store that is there already is replaced.
     """
 
@@ -116,6 +117,7 @@ class StoreWriter:
         task: TaskSpec,
         source: str,
         built: Mapping[str, str] | None = None,
+        molecules: str | None = None,
         overwrite: bool = False,
     ) -> None:
         if path.exists() and not overwrite:
@@ -123,6 +125,7 @@ class StoreWriter:
         self.path = path
         self.name, self.graphs, self.task, self.source = name, graphs, task, source
         self.built = {"grit": grit.__version__, **(built or {})}
+        self.molecules = molecules
         self.num_graphs = 0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -198,6 +201,7 @@ class StoreWriter:
             built=self.built,
             rows=self.num_graphs if rows is None else rows,
             skipped=len(skipped),
+            molecules=self.molecules,
         )
         (self._folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
         _put_in_place(self._folder, self.path)

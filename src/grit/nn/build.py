@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
-from grit.datasets import find_dataset
+from grit.baselines import BASELINES
+from grit.datasets import load_schema
 from grit.graphs.batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.nn.model import Grit
@@ -17,6 +19,15 @@ def build_batch(recipe: Recipe, data_list: Sequence[Data]) -> PairBatch:
     return PairBatch.from_data_list(
         data_list, recipe.encoding.walk_steps, encoding=recipe.encoding.name, pairs=recipe.model.pairs
     )
+
+
+def build_network(recipe: Recipe, schema: GraphSchema) -> nn.Module:
+    """What a recipe trains: GRIT, or the baseline that it names."""
+    if recipe.baseline is None:
+        return build_model(recipe, schema)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.train.seed)
+        return BASELINES[recipe.baseline](schema)
 
 
 def build_model(recipe: Recipe, schema: GraphSchema | None = None) -> Grit:
@@ -31,7 +42,7 @@ def build_model(recipe: Recipe, schema: GraphSchema | None = None) -> Grit:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.train.seed)
         return Grit(
-            schema=find_dataset(recipe.dataset).schema if schema is None else schema,
+            schema=load_schema(recipe.dataset) if schema is None else schema,
             encoding=recipe.encoding.name,
             walk_steps=recipe.encoding.walk_steps,
             **recipe.model.model_dump(exclude={"pairs"}),

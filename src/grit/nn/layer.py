@@ -29,8 +29,9 @@ from grit.errors import GritError
 from grit.graphs.pairs import Pairs
 from grit.nn.activation import activation_function
 from grit.nn.attention import ATTENTIONS
+from grit.nn.norm import BatchNorm
 
-NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
 
 
 class DegreeScaler(nn.Module):

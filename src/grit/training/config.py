@@ -3,6 +3,7 @@
 Field names are stable: recipes, overrides on the command line and users' own files name them.
 """
 
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -92,6 +93,10 @@ class TrainConfig(_Frozen):
         weight_decay: AdamW's, on every parameter that has a gradient.
         clip_norm: Largest norm of the gradient; null leaves it free.
         seed: Of weights, shuffling and dropout.
+        accumulate: Batches whose gradients make one step.
+        patience: Epochs without a better validation result after which training ends; null never ends early.
+        precision: Of the arithmetic.
+        max_pairs: Budget of node pairs per batch, see `grit.graphs.loader.Loader`; null for none.
     """
 
     batch_size: int = Field(default=32, ge=1)
@@ -102,6 +107,10 @@ class TrainConfig(_Frozen):
     weight_decay: float = Field(default=1e-5, ge=0.0)
     clip_norm: float | None = Field(default=1.0, gt=0.0)
     seed: int = Field(default=0, ge=0, lt=2**63)
+    accumulate: int = Field(default=1, ge=1)
+    patience: int | None = Field(default=None, ge=1)
+    precision: Literal["32-true", "16-mixed", "bf16-mixed", "64-true"] = "32-true"
+    max_pairs: int | None = Field(default=None, ge=1)
 
 
 class PaperConfig(_Frozen):
@@ -114,11 +123,21 @@ class PaperConfig(_Frozen):
 
 
 class Recipe(_Frozen):
-    """Everything that determines a run: data set, encoding, model, training."""
+    """Everything that determines a run.
+
+    Attributes:
+        dataset: Entry of `grit.datasets.DATASETS`, or the folder of a store.
+        encoding: Of the batches.
+        model: GRIT's arguments.
+        baseline: Entry of `grit.baselines.BASELINES` that is trained in GRIT's place; null for GRIT.
+        train: Optimisation.
+        paper: What the paper reports.
+    """
 
     dataset: str
     encoding: EncodingConfig = EncodingConfig()
     model: ModelConfig = ModelConfig()
+    baseline: str | None = None
     train: TrainConfig = TrainConfig()
     paper: PaperConfig | None = None
 
@@ -127,5 +146,15 @@ class Recipe(_Frozen):
     def _known(cls, name: str) -> str:
         from grit.datasets import find_dataset
 
-        find_dataset(name)
+        if not Path(name).is_dir():
+            find_dataset(name)
+        return name
+
+    @field_validator("baseline")
+    @classmethod
+    def _known_baseline(cls, name: str | None) -> str | None:
+        from grit.baselines import BASELINES
+
+        if name is not None and name not in BASELINES:
+            raise ValueError(f"there are {', '.join(BASELINES)}")
         return name

@@ -5,7 +5,7 @@ A file that says ``base: zinc`` names only what it changes.
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -43,6 +43,22 @@ def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
     except ValidationError as error:
         lines = [_explain(detail) for detail in error.errors()]
         raise GritError(f"{where}:\n  " + "\n  ".join(lines)) from None
+
+
+def scale_warmup(
+    recipe: Recipe, original: Recipe, overrides: Sequence[str], say: Callable[[str], None] | None
+) -> Recipe:
+    """If the number of epochs was overridden and the warm-up was not, shorten (or lengthen) the warm-up in proportion."""
+    named = {override.partition("=")[0] for override in overrides}
+    if "train.epochs" not in named or "train.warmup_epochs" in named:
+        return recipe
+    warmup = round(original.train.warmup_epochs * recipe.train.epochs / original.train.epochs)
+    if say is not None and warmup != recipe.train.warmup_epochs:
+        say(
+            f"warm-up of {warmup} epochs, in proportion to {recipe.train.epochs} instead of {original.train.epochs} "
+            "(train.warmup_epochs=N overrides it)"
+        )
+    return recipe.model_copy(update={"train": recipe.train.model_copy(update={"warmup_epochs": warmup})})
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,0 +1,14 @@
+"""Baselines: other models that read the same batches and train in the same loop: the table `BASELINES`."""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from grit.baselines.gine import Gine
+from grit.graphs.schema import GraphSchema
+
+BASELINES: dict[str, Callable[[GraphSchema], nn.Module]] = {
+    "gine": Gine,
+}
+
+__all__ = ["BASELINES", "Gine"]

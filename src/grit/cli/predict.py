@@ -1,0 +1,46 @@
+"""``grit predict RUN INPUT -o OUT.csv``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="CSV or TSV with SMILES, or a store.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV to write.")],
+    smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write class probabilities.")] = False,
+    processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
+) -> None:
+    """Predict every row of a table, in order; rows that cannot be read get a reason instead."""
+    from grit.cli.progress import progress_bar
+    from grit.graphs.store import GraphStore
+    from grit.training.predict_table import predict_stored, predict_table
+    from grit.training.predictor import load
+
+    predictor = load(run, device)
+    with progress_bar() as bar:
+        task = bar.add_task("predicting", total=None)
+
+        def advance(rows: int) -> None:
+            bar.advance(task, rows)
+
+        if source.is_dir():
+            rows = predict_stored(
+                predictor, GraphStore.open(source), out, probabilities=probabilities, progress=advance
+            )
+            without = 0
+        else:
+            rows, without = predict_table(
+                predictor,
+                source,
+                out,
+                smiles=smiles,
+                probabilities=probabilities,
+                processes=processes or None,
+                progress=advance,
+            )
+    print(f"{out}: {rows:,} rows, {without:,} without a prediction" + (" (see prediction_note)" if without else ""))

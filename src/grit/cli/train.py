@@ -1,0 +1,48 @@
+"""``grit train RECIPE [key=value ...]``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grit.cli.options import Compile, Device, Json, Resume, Root, Workers
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe (grit recipes lists them), or a YAML file of your own.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. model.num_layers=4")] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/RECIPE-seedN]")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Several seeds, e.g. 0,1,2,3; finished ones are not run again.")
+    ] = None,
+    resume: Resume = False,
+    device: Device = "auto",
+    workers: Workers = 0,
+    compile_model: Compile = False,
+    save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints within an epoch.")] = 60.0,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Train a recipe, and test it at the epoch that is best on validation."""
+    from grit.cli.training_text import parse_seeds, print_several, say_to, train_and_show
+    from grit.training.recipe import load_recipe, scale_warmup
+    from grit.training.train import RunOptions
+
+    changes = overrides or []
+    chosen = scale_warmup(load_recipe(recipe, *changes), load_recipe(recipe), changes, say_to(as_json))
+    options = RunOptions(device, save_every, workers, compile_model, root)
+    name = Path(recipe).stem
+    if seeds is None:
+        folder = run or Path("runs") / f"{name}-seed{chosen.train.seed}"
+        result = train_and_show(chosen, folder, resume=resume, options=options, quiet=as_json)
+        if as_json:
+            print(json.dumps(result))
+        return
+    results = []
+    for seed in parse_seeds(seeds):
+        seeded = load_recipe(recipe, *changes, f"train.seed={seed}")
+        seeded = scale_warmup(seeded, load_recipe(recipe), changes, None)
+        folder = (run or Path("runs") / name) / f"seed{seed}"
+        results.append(train_and_show(seeded, folder, resume=True, options=options, quiet=as_json))
+    print_several(chosen, results, as_json)

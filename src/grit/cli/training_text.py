@@ -1,0 +1,121 @@
+"""What the commands around training print."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from grit.cli.watching import watching
+from grit.datasets import load
+from grit.errors import GritError
+from grit.graphs.store import GraphStore
+from grit.training.config import Recipe
+from grit.training.fit import Comparison
+from grit.training.loop import Interrupted
+from grit.training.significance import Row, p_value, summarise
+from grit.training.train import RunOptions, train
+
+
+def say_to(quiet: bool) -> Callable[[str], None]:
+    """Where sentences go: the terminal, unless machines read."""
+    is_first = os.environ.get("RANK", "0") == "0"
+    return (lambda text: None) if quiet or not is_first else (lambda text: _plain(text))
+
+
+def _plain(text: str) -> None:
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``0,1,2`` -> [0, 1, 2]."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise GritError(f"--seeds takes whole numbers with commas between, such as 0,1,2,3; got {text!r}.") from None
+
+
+def train_and_show(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    resume: bool,
+    options: RunOptions,
+    quiet: bool,
+    store: GraphStore | None = None,
+    last_words: bool = True,
+) -> dict[str, Any]:
+    """Train with a progress bar and print the result; Ctrl-C says how to go on."""
+    say = say_to(quiet)
+    store = load(recipe.dataset, options.root) if store is None else store
+    what = (
+        f"the baseline {recipe.baseline}"
+        if recipe.baseline
+        else f"GRIT ({recipe.model.num_layers} layers of {recipe.model.hidden_dim})"
+    )
+    say(
+        f"training {what} on {store.name}: {store.split('train').size:,} graphs to learn from, "
+        f"{store.split('val').size:,} to choose by; run folder {folder}"
+    )
+    try:
+        with watching(store.task.metric, quiet=quiet or os.environ.get("RANK", "0") != "0") as watch:
+            result = train(recipe, folder, store=store, resume=resume, options=options, watch=watch, say=say)
+    except Interrupted as error:
+        raise GritError(f"{error}\nGo on with the same command and --resume.") from None
+    metric = result["metric"]
+    for split in ("val", "test"):
+        if split in result:
+            others = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items() if name != metric)
+            say(f"{split}: {metric} {result[split][metric]:.4f}" + (f" ({others})" if others else ""))
+    paper = recipe.paper
+    if paper is not None:
+        sd = f" ± {paper.sd}" if paper.sd is not None else ""
+        say(f"the paper's figure, for the full recipe: {paper.metric} {paper.mean}{sd}")
+    say(f"best epoch {result['best_epoch']}, {result['num_parameters']:,} parameters, {result['seconds']:.0f} s")
+    if last_words:
+        say(f"Next: grit evaluate {folder}, or grit predict {folder} INPUT.csv -o OUT.csv")
+    return result
+
+
+def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) -> None:
+    """Mean and deviation of several seeds beside the paper's figure."""
+    metric = results[0]["metric"]
+    values = [result["test"][metric] for result in results]
+    scale = 100.0 if metric.startswith("accuracy") else 1.0
+    ours = summarise([scale * value for value in values])
+    summary: dict[str, Any] = {"metric": metric, "values": values, "mean": ours.mean, "sd": ours.sd, "runs": ours.runs}
+    paper = recipe.paper
+    if paper is not None and paper.sd is not None and ours.runs > 1:
+        theirs = Row(paper.mean, paper.sd, 4)
+        summary["paper"] = {"mean": paper.mean, "sd": paper.sd, "runs": 4}
+        summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=metric not in ("mae", "rmse"))
+    if as_json:
+        print(json.dumps(summary))
+        return
+    _plain(f"{ours.runs} seeds: {metric} {ours.mean:.4f} ± {ours.sd:.4f}")
+    if "paper" in summary and paper is not None:
+        _plain(
+            f"the paper: {paper.mean} ± {paper.sd} (4 seeds); one-tailed t-test that these runs are better: "
+            f"p = {summary['p_better_than_paper']:.3g}"
+        )
+
+
+def print_comparison(metric: str, found: Comparison, name: str = "GRIT") -> None:
+    """The model beside simple predictors."""
+    table = Table(box=None)
+    table.add_column("on the test split")
+    rows: list[tuple[str, dict[str, float] | None]] = [
+        (name, found.model),
+        ("fingerprints + random forest", found.forest),
+        ("always the mean / class shares", found.constant),
+    ]
+    metrics = list(found.constant)
+    for each in [metric, *[other for other in metrics if other != metric]]:
+        table.add_column(each, justify="right")
+    for label, values in rows:
+        if values:
+            table.add_row(label, *[f"{values[each]:.4f}" for each in [metric, *[o for o in metrics if o != metric]]])
+    Console().print(table)

@@ -1,0 +1,61 @@
+"""Showing a training run: a bar on a terminal, a line per epoch otherwise, nothing when machines read."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grit.training.loop import Event
+
+
+@contextmanager
+def watching(metric: str, *, quiet: bool = False) -> "Iterator[Callable[[Event], None]]":
+    """A watcher for `grit.training.train.train`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield _lines(metric, quiet)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("training", total=None, note="")
+        best = ""
+        graphs, mean = 0, 0.0
+
+        def watch(event: "Event") -> None:
+            nonlocal best, graphs, mean
+            if event.metrics:
+                best = f"val {metric} {event.metrics[metric]:.4f}"
+                return
+            graphs += event.graphs
+            mean = event.loss if event.batch == 1 else 0.95 * mean + 0.05 * event.loss
+            elapsed = bar.tasks[0].elapsed or 1e-9
+            bar.update(
+                task,
+                total=event.epochs * event.batches,
+                completed=event.epoch * event.batches + event.batch,
+                description=f"epoch {event.epoch + 1}/{event.epochs}",
+                note=f"loss {mean:.4f}  {best}  {graphs / elapsed:.0f} graphs/s",
+            )
+
+        yield watch
+
+
+def _lines(metric: str, quiet: bool) -> "Callable[[Event], None]":
+    def watch(event: "Event") -> None:
+        if event.metrics and not quiet:
+            print(
+                f"epoch {event.epoch + 1}/{event.epochs}: loss {event.loss:.4f}, val {metric} {event.metrics[metric]:.4f}",
+                file=sys.stderr,
+            )
+
+    return watch

@@ -1,0 +1,38 @@
+"""Batch normalisation whose statistics are those of the whole batch, also when several processes share it."""
+
+import torch
+import torch.distributed as dist
+import torch.distributed.nn.functional as dist_nn
+from torch import Tensor, nn
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """`torch.nn.BatchNorm1d` over rows, (R, D) -> (R, D).
+
+    In training with several processes, mean and variance are taken over the rows of all of them, on any device (torch's own
+    ``SyncBatchNorm`` needs a GPU), so that p processes with a share of a batch each give what one process gives with all of it.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise."""
+        if not self.training or not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+            return super().forward(x)
+        count = _total(x.new_tensor([x.shape[0]]))
+        mean = _total(x.sum(0)) / count  # (D,)
+        centred = x - mean
+        variance = _total(centred.square().sum(0)) / count  # (D,)
+        with torch.no_grad():
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            assert self.num_batches_tracked is not None
+            assert self.momentum is not None
+            self.num_batches_tracked += 1
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+        return centred * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+
+def _total(value: Tensor) -> Tensor:
+    """Sum over processes, differentiable."""
+    total: Tensor = dist_nn.all_reduce(value)  # type: ignore[no-untyped-call]
+    return total

@@ -1,0 +1,90 @@
+"""From a table of SMILES to a trained predictor, with simple predictors beside it for comparison."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from grit.baselines.forest import constant_outputs, forest_outputs
+from grit.datasets.inference import TaskKind
+from grit.datasets.own import from_csv, smiles_column
+from grit.datasets.table import Table
+from grit.graphs.chunk import Array
+from grit.graphs.store import GraphStore
+from grit.training.loop import Event
+from grit.training.presets import preset_recipe
+from grit.training.tasks import Task
+from grit.training.train import RunOptions, train
+
+
+class Comparison(NamedTuple):
+    """Metrics on the test split: of the model, and of simple predictors."""
+
+    model: dict[str, float]
+    constant: dict[str, float]
+    forest: dict[str, float] | None
+
+
+def prepare_table(
+    path: Path,
+    run: Path,
+    *,
+    targets: Sequence[str],
+    smiles: str | None,
+    task: TaskKind | None,
+    split: str,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> GraphStore:
+    """The table as a store inside the run folder; one that is there already, from an interrupted run, is used."""
+    out = run / "data"
+    if out.exists():
+        return GraphStore.open(out)
+    return from_csv(
+        path, targets=targets, smiles=smiles, task=task, split=split, seed=seed, out=out, progress=progress, say=say
+    )
+
+
+def fit_table(
+    path: Path,
+    run: Path,
+    store: GraphStore,
+    *,
+    preset: str,
+    seed: int,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    options: RunOptions | None = None,
+    watch: Callable[[Event], None] | None = None,
+    say: Callable[[str], None] | None = None,
+    with_forest: bool = True,
+) -> tuple[dict[str, Any], Comparison]:
+    """Train on a prepared table and compare on its test split."""
+    recipe = preset_recipe(preset, store.schema, f"train.seed={seed}", *overrides, dataset=str(run / "data"))
+    result = train(recipe, run / "model", store=store, resume=resume, options=options, watch=watch, say=say)
+    smiles = smiles_of_rows(path, store, store.manifest.built.get("smiles")) if with_forest else None
+    return result, compare(store, result.get("test", {}), smiles, seed)
+
+
+def compare(store: GraphStore, model: dict[str, float], smiles: Sequence[str] | None, seed: int) -> Comparison:
+    """Metrics of simple predictors on the test split; the forest if the SMILES of all graphs are given."""
+    train_part, test_part = store.split("train"), store.split("test")
+    y_train, y_test = store.targets(train_part).astype(np.float64), store.targets(test_part).astype(np.float64)
+    task = Task(store.task)
+    constant = task.metrics(constant_outputs(store.task, y_train, len(y_test)), y_test)
+    if smiles is None:
+        return Comparison(model, constant, None)
+    picked = [[smiles[number] for number in part.tolist()] for part in (train_part, test_part)]
+    return Comparison(
+        model, constant, task.metrics(forest_outputs(store.task, picked[0], y_train, picked[1], seed), y_test)
+    )
+
+
+def smiles_of_rows(path: Path, store: GraphStore, column: str | None) -> list[str]:
+    """The SMILES of every graph of a store that was made from a table."""
+    name = column if column is not None else smiles_column(Table(path))
+    by_row = {row.number: row.fields[name] for row in Table(path, [name]).rows()}
+    rows: Array = store.rows
+    return [by_row[int(row)] for row in rows]

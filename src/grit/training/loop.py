@@ -1,0 +1,350 @@
+"""The training loop: from a recipe and a store to a run folder with a trained model.
+
+Everything that a run depends on is either in the recipe or in the checkpoint (weights, optimizer, position in the shuffled
+epoch, random numbers, best so far), so that a run that was interrupted anywhere, and resumed, ends with the same bits.
+"""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from grit.errors import GritError
+from grit.graphs.batch import PairBatch
+from grit.graphs.loader import Loader
+from grit.graphs.store import GraphStore
+from grit.nn.build import build_network
+from grit.training.checkpoint import read_last, rng_tensors, set_rng, write_checkpoint
+from grit.training.config import Recipe
+from grit.training.evaluation import evaluate
+from grit.training.optimisation import build_optimizer, learning_rate
+from grit.training.run_folder import RunFolder
+from grit.training.tasks import Task
+
+
+@dataclass
+class Progress:
+    """Where a run stands; saved with every checkpoint.
+
+    Attributes:
+        epoch: Being worked on, from 0.
+        batch: Batches of it that are done.
+        loss_sum: Numerator of the epoch's training loss so far.
+        loss_weight: Its denominator.
+        best_value: Best validation result so far.
+        best_epoch: Its epoch.
+        metrics_bytes: Length of metrics.jsonl.
+        seconds: Spent in training and evaluation.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    loss_sum: float = 0.0
+    loss_weight: float = 0.0
+    best_value: float | None = None
+    best_epoch: int | None = None
+    metrics_bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a watcher is told: after a step, or (with ``metrics``) after an epoch."""
+
+    epoch: int
+    epochs: int
+    batch: int
+    batches: int
+    graphs: int
+    loss: float
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Interrupted(GritError):
+    """Training was stopped from outside, after saving."""
+
+
+class TrainingLoop:
+    """One run.
+
+    Args:
+        recipe: What to do.
+        store: The data.
+        folder: Where everything is kept.
+        fabric: Device, precision and processes, launched.
+        task: With its mean and scale.
+        checkpoint_seconds: How often the run is saved, at least, besides its ends.
+        num_workers: Processes that prepare batches.
+        compile_model: Whether the model goes through ``torch.compile``.
+        watch: Told of every step and epoch.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        store: GraphStore,
+        folder: RunFolder,
+        fabric: Fabric,
+        task: Task,
+        *,
+        checkpoint_seconds: float = 60.0,
+        num_workers: int = 0,
+        compile_model: bool = False,
+        watch: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.recipe, self.store, self.folder, self.fabric, self.task = recipe, store, folder, fabric, task
+        self.config = recipe.train
+        self.checkpoint_seconds = checkpoint_seconds
+        self.watch = watch
+        self.num_workers = num_workers
+        self.network = build_network(recipe, store.schema)
+        prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
+        self.model, self.optimizer = fabric.setup(prepared, build_optimizer(self.network, self.config))
+        self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
+        self.progress = Progress()
+        self._stop = False
+
+    def loader(self, split: str, *, shuffle: bool = False, share: tuple[int, int] = (0, 1)) -> Loader:
+        """Batches of a split as the recipe wants them."""
+        return Loader(
+            self.store,
+            self.store.split(split),
+            batch_size=self.config.batch_size,
+            walk_steps=self.recipe.encoding.walk_steps,
+            encoding=self.recipe.encoding.name,
+            pairs=self.recipe.model.pairs,
+            shuffle=shuffle,
+            seed=self.config.seed,
+            max_pairs=self.config.max_pairs,
+            share=share,
+            dtype=torch.float64 if self.config.precision == "64-true" else torch.float32,
+            num_workers=self.num_workers,
+            pin_memory=self.fabric.device.type == "cuda",
+        )
+
+    def run(self) -> dict[str, Any]:
+        """Train to the end and give the result."""
+        with self._stoppable():
+            while not self._is_done():
+                self._train_epoch()
+                self._validate()
+        return self._finish()
+
+    def _is_done(self) -> bool:
+        p, patience = self.progress, self.config.patience
+        waited = patience is not None and p.best_epoch is not None and p.epoch - p.best_epoch > patience
+        return p.epoch >= self.config.epochs or waited
+
+    def _train_epoch(self) -> None:
+        p = self.progress
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.config, p.epoch)
+        self.model.train()
+        total = len(self.train_batches.batches(p.epoch))
+        started, saved = time.perf_counter(), time.perf_counter()
+        for batch in self.train_batches.epoch(p.epoch, start=p.batch):
+            ends_step = (p.batch + 1) % self.config.accumulate == 0 or p.batch + 1 == total
+            loss = self._step(batch.to(self.fabric.device), ends_step)
+            p.batch += 1
+            self._tell(Event(p.epoch, self.config.epochs, p.batch, total, len(batch), loss))
+            if ends_step and self._should_stop():
+                p.seconds += time.perf_counter() - started
+                self.save()
+                raise Interrupted(f"interrupted in epoch {p.epoch}, batch {p.batch}; everything is saved.")
+            if ends_step and time.perf_counter() - saved > self.checkpoint_seconds:
+                self.save()
+                saved = time.perf_counter()
+        p.seconds += time.perf_counter() - started
+
+    def _step(self, batch: PairBatch, ends_step: bool) -> float:
+        """Forward, backward and, if the step ends here, clip and update."""
+        with self.fabric.no_backward_sync(self.model, enabled=not ends_step):
+            predicted = self.model(batch)
+            assert batch.y is not None
+            total, weight = self.task.loss_terms(predicted, batch.y, self._over_all)
+            loss_sum, loss_weight = self._over_all(torch.stack([total.detach().double(), weight.double()])).tolist()
+            if not isfinite(loss_sum):
+                raise self._not_finite()
+            # The mean of the processes' gradients is taken, so each share is scaled to make that the whole batch's gradient.
+            share = self.fabric.world_size / loss_weight / self.config.accumulate
+            self.fabric.backward(total * share)
+        if ends_step:
+            if self.config.clip_norm is not None:
+                self.fabric.clip_gradients(
+                    self.model, self.optimizer, max_norm=self.config.clip_norm, error_if_nonfinite=False
+                )
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        self.progress.loss_sum += loss_sum
+        self.progress.loss_weight += loss_weight
+        return float(loss_sum / loss_weight)
+
+    def _validate(self) -> None:
+        """The end of an epoch: measure, remember the best, write a line, save."""
+        p, started = self.progress, time.perf_counter()
+        metrics = evaluate(self.network, self.task, self.loader("val"), self.fabric).metrics
+        value = metrics[self.task.spec.metric]
+        if self.task.is_better(value, p.best_value):
+            p.best_value, p.best_epoch = value, p.epoch
+            if self.fabric.is_global_zero:
+                write_checkpoint(self.folder.best, self._weights(), {"epoch": p.epoch, "metrics": metrics})
+        train_loss = p.loss_sum / p.loss_weight
+        line = {"epoch": p.epoch, "lr": learning_rate(self.config, p.epoch), "train_loss": train_loss, "val": metrics}
+        done = len(self.train_batches.batches(p.epoch))
+        epoch = p.epoch
+        p.epoch, p.batch, p.loss_sum, p.loss_weight = p.epoch + 1, 0, 0.0, 0.0
+        p.seconds += time.perf_counter() - started
+        self._append({**line, "seconds": p.seconds})
+        self.save()
+        self._tell(Event(epoch, self.config.epochs, done, done, 0, train_loss, metrics))
+
+    def _finish(self) -> dict[str, Any]:
+        """Test at the best epoch, chosen on validation only."""
+        p = self.progress
+        if self.folder.best.exists():
+            best, _ = read_last(self.folder.best)
+            self.network.load_state_dict(best.under("model."))
+        result: dict[str, Any] = {
+            "dataset": self.store.name,
+            "metric": self.task.spec.metric,
+            "best_epoch": p.best_epoch,
+            "epochs": p.epoch,
+            "seed": self.config.seed,
+            "num_parameters": sum(parameter.numel() for parameter in self.network.parameters()),
+            "seconds": p.seconds,
+        }
+        for split in ("val", "test"):
+            if split in self.store.splits and self.store.split(split).size:
+                result[split] = evaluate(self.network, self.task, self.loader(split), self.fabric).metrics
+        if self.fabric.is_global_zero:
+            self.folder.write("result.json", json.dumps(result, indent=1) + "\n")
+        return result
+
+    def save(self) -> None:
+        """Write the checkpoint from which the run goes on."""
+        rngs = [rng_tensors()]
+        if self.fabric.world_size > 1:
+            rngs = [{} for _ in range(self.fabric.world_size)]
+            dist.all_gather_object(rngs, rng_tensors())
+        if self.fabric.is_global_zero:
+            optimizer = self.optimizer.state_dict()
+            tensors = self._weights()
+            for rank, states in enumerate(rngs):
+                tensors |= {f"rng.{rank}.{name}": value for name, value in states.items()}
+            for number, state in optimizer["state"].items():
+                tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
+            state = {
+                "progress": asdict(self.progress),
+                "groups": optimizer["param_groups"],
+                "processes": self.fabric.world_size,
+                "recipe": self.recipe.model_dump(mode="json"),
+            }
+            write_checkpoint(self.folder.last, tensors, state, keep_previous=True)
+        self.fabric.barrier()
+
+    def resume(self) -> str | None:
+        """Go back to where the last checkpoint was written; a sentence if an older one had to be used."""
+        if not self.folder.last.exists():
+            return None
+        checkpoint, note = read_last(self.folder.last)
+        if checkpoint.state["processes"] != self.fabric.world_size:
+            raise GritError(
+                f"the run was begun with {checkpoint.state['processes']} processes and cannot go on exactly with "
+                f"{self.fabric.world_size}; start as many."
+            )
+        if checkpoint.state["recipe"] != self.recipe.model_dump(mode="json"):
+            raise GritError(
+                f"the checkpoint {str(self.folder.last)!r} belongs to another configuration than config.yaml."
+            )
+        load_weights(self.network, checkpoint.under("model."), str(self.folder.last))
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, value in checkpoint.under("optimizer.").items():
+            number, _, what = name.partition(".")
+            states.setdefault(int(number), {})[what] = value
+        groups = [{**group, "betas": tuple(group["betas"])} for group in checkpoint.state["groups"]]
+        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
+        set_rng(checkpoint.under(f"rng.{self.fabric.global_rank}."))
+        self.progress = Progress(**checkpoint.state["progress"])
+        if self.fabric.is_global_zero and self.folder.metrics.exists():
+            with self.folder.metrics.open("r+b") as file:
+                file.truncate(self.progress.metrics_bytes)
+        return note
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {f"model.{name}": value for name, value in self.network.state_dict().items()}
+
+    def _append(self, line: dict[str, Any]) -> None:
+        data = (json.dumps(line) + "\n").encode()
+        self.progress.metrics_bytes += len(data)
+        if self.fabric.is_global_zero:
+            try:
+                with self.folder.metrics.open("ab") as file:
+                    file.write(data)
+            except OSError as error:
+                raise GritError(f"cannot write {str(self.folder.metrics)!r}: {error}") from None
+
+    def _over_all(self, value: Tensor) -> Tensor:
+        """Sum over the processes that share a batch."""
+        if self.fabric.world_size > 1:
+            value = value.clone()
+            dist.all_reduce(value)
+        return value
+
+    def _not_finite(self) -> GritError:
+        p = self.progress
+        return GritError(
+            f"the loss became infinite or undefined (NaN) in epoch {p.epoch}, batch {p.batch}. The last good checkpoint is kept. "
+            "Check the data for extreme values; lower train.lr, or set train.clip_norm or model.clamp if they are off."
+        )
+
+    def _tell(self, event: Event) -> None:
+        if self.watch is not None and self.fabric.is_global_zero:
+            self.watch(event)
+
+    def _should_stop(self) -> bool:
+        if self.fabric.world_size == 1:
+            return self._stop
+        return bool(self._over_all(torch.tensor(float(self._stop), device=self.fabric.device)).item())
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM end training after the step under way; a second Ctrl-C at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, frame: Any) -> None:
+            if self._stop:
+                raise KeyboardInterrupt
+            self._stop = True
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def load_weights(network: nn.Module, weights: dict[str, Tensor], where: str) -> None:
+    """Load a state dict; an error that lists what does not fit."""
+    wanted = {name: value.shape for name, value in network.state_dict().items()}
+    missing, unexpected = sorted(wanted.keys() - weights.keys()), sorted(weights.keys() - wanted.keys())
+    wrong = sorted(name for name in wanted.keys() & weights.keys() if wanted[name] != weights[name].shape)
+    if missing or unexpected or wrong:
+        parts = [("missing", missing), ("unexpected", unexpected), ("of another shape", wrong)]
+        listed = "; ".join(
+            f"{what}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for what, names in parts if names
+        )
+        raise GritError(f"the weights in {where!r} are of another model ({listed}).")
+    network.load_state_dict(weights)

@@ -1,0 +1,150 @@
+"""Predictions for a whole table, streamed: every row in its place, with a reason where there is no prediction."""
+
+import csv
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from grit.datasets.own import smiles_column
+from grit.datasets.pieces import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched, default_processes, in_order
+from grit.datasets.table import Table
+from grit.errors import GritError
+from grit.graphs.chunk import Array
+from grit.graphs.store import GraphStore
+from grit.training.predictor import Predictor, class_numbers
+
+NOTE = "prediction_note"
+
+
+@dataclass(frozen=True)
+class _Convert:
+    """What a worker does: rows of text -> the rows, and the graphs that they gave."""
+
+    featurise: Featurise
+
+    def __call__(self, rows: list[tuple[list[str], MoleculeRow]]) -> tuple[list[list[str]], Piece]:
+        return [fields for fields, _ in rows], self.featurise([row for _, row in rows])
+
+
+def predict_table(
+    predictor: Predictor,
+    path: Path,
+    out: Path,
+    *,
+    smiles: str | None = None,
+    probabilities: bool = False,
+    processes: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[int, int]:
+    """Read a table of SMILES and write it again with predictions beside them.
+
+    Args:
+        predictor: The model.
+        path: CSV or TSV, possibly gzipped.
+        out: The new CSV, written whole or not at all.
+        smiles: Column of SMILES; found by its name if not given.
+        probabilities: Whether to write class probabilities too.
+        processes: How many convert molecules; all processors if not given.
+        progress: Called with the number of rows done since the last call.
+
+    Returns:
+        Rows, and rows without a prediction.
+    """
+    column = smiles if smiles is not None else smiles_column(Table(path))
+    table = Table(path, [column])
+    names = output_columns(predictor, probabilities)
+    taken = [name for name in (*names, NOTE) if name in table.header]
+    if taken:
+        raise GritError(f"{str(path)!r} has a column {taken[0]!r} already; rename it.")
+
+    def rows() -> Iterator[tuple[list[str], MoleculeRow]]:
+        for number, fields in enumerate(table.raw_rows()):
+            row = table.parse(number, fields)
+            yield fields, MoleculeRow(number, row.fields[column], (), row.reason)
+
+    converted = in_order(
+        _Convert(predictor.featurise()), batched(rows(), ROWS_PER_PIECE), processes or default_processes()
+    )
+    width, total, without = len(table.header), 0, 0
+
+    def lines() -> Iterator[list[str]]:
+        nonlocal total, without
+        for texts, piece in converted:
+            reasons = {each.row - total: each.reason for each in piece.skipped}
+            cells = iter(output_cells(predictor, predictor.predict_piece(piece), probabilities))
+            for place, fields in enumerate(texts):
+                values = [*[""] * len(names), reasons[place]] if place in reasons else [*next(cells), ""]
+                yield [*(fields + [""] * width)[:width], *values]
+            total += len(texts)
+            without += len(reasons)
+            if progress is not None:
+                progress(len(texts))
+
+    _write(out, [*table.header, *names, NOTE], lines())
+    return total, without
+
+
+def predict_stored(
+    predictor: Predictor,
+    store: GraphStore,
+    out: Path,
+    *,
+    probabilities: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Predictions for every graph of a store, one line each; graph-level only."""
+    if predictor.data.graphs.level != "graph":
+        raise GritError(
+            "predictions for nodes or edges do not fit a table of graphs; use grit.load(run).predict_store."
+        )
+    outputs, _ = predictor.predict_store(store, progress=progress)
+    cells = output_cells(predictor, outputs, probabilities)
+    lines = ([str(row), *values] for row, values in zip(store.rows.tolist(), cells, strict=True))
+    _write(out, ["row", *output_columns(predictor, probabilities)], lines)
+    return len(outputs)
+
+
+def output_columns(predictor: Predictor, probabilities: bool) -> list[str]:
+    """Names of the columns that predictions fill."""
+    names = [f"{target}_pred" for target in predictor.targets]
+    if probabilities:
+        if predictor.task.spec.kind == "regression":
+            raise GritError("a regression has no class probabilities.")
+        if predictor.classes:
+            names += [f"{predictor.targets[0]}_prob_{name}" for name in predictor.classes]
+        else:
+            names += [f"{target}_prob" for target in predictor.targets]
+    return names
+
+
+def output_cells(predictor: Predictor, outputs: Array, probabilities: bool) -> Iterator[list[str]]:
+    """Predictions as text: numbers, or names of classes, and probabilities if asked for."""
+    kind = predictor.task.spec.kind
+    if kind == "regression":
+        yield from ([f"{value:.6g}" for value in row] for row in outputs.tolist())
+        return
+    if kind == "multilabel":
+        labels: list[list[str]] = [[str(int(value > 0.5)) for value in row] for row in outputs.tolist()]
+        chances = outputs
+    else:
+        labels = [[predictor.classes[number]] for number in class_numbers(outputs)]
+        chances = np.concatenate([1 - outputs, outputs], axis=1) if kind == "binary" else outputs
+    for label, chance in zip(labels, chances.tolist(), strict=True):
+        yield [*label, *([f"{value:.6g}" for value in chance] if probabilities else [])]
+
+
+def _write(out: Path, header: Sequence[str], lines: Iterator[list[str]]) -> None:
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(header)
+            writer.writerows(lines)
+        os.replace(temporary, out)
+    except OSError as error:
+        raise GritError(f"cannot write {str(out)!r}: {error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

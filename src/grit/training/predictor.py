@@ -1,0 +1,216 @@
+"""A trained model, ready to use: `grit.load`."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from grit.datasets.featurisers import FEATURISERS
+from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched
+from grit.errors import GritError
+from grit.graphs.batch import PairBatch
+from grit.graphs.chunk import Array
+from grit.graphs.convert import pack, pack_chunk
+from grit.graphs.loader import Loader
+from grit.graphs.packed import PackedGraphs
+from grit.graphs.store import GraphStore
+from grit.nn.build import build_network
+from grit.nn.model import Grit
+from grit.training.checkpoint import read_checkpoint, read_last
+from grit.training.config import Recipe
+from grit.training.evaluation import predict_batch
+from grit.training.loop import load_weights
+from grit.training.run_folder import RunData, RunFolder
+from grit.training.tasks import Task
+
+
+def load(path: str | Path, device: str = "cpu") -> "Predictor":
+    """A trained predictor from a run folder, or from a checkpoint file inside one.
+
+    Args:
+        path: The run folder (its best epoch is used), or ``RUN/checkpoints/last.safetensors`` and the like.
+        device: Where to compute.
+    """
+    path = Path(path)
+    if path.is_file():
+        folder = RunFolder.open(path.parent.parent)
+        checkpoint = read_checkpoint(path)
+    else:
+        folder = RunFolder.open(path)
+        chosen = folder.best if folder.best.exists() else folder.last
+        if not chosen.exists():
+            raise GritError(f"the run {str(path)!r} has no checkpoint yet.")
+        checkpoint, _ = read_last(chosen)
+    recipe, data = folder.recipe(), folder.data()
+    network = build_network(recipe, data.graphs)
+    load_weights(network, checkpoint.under("model."), str(path))
+    return Predictor(network, recipe, data, device)
+
+
+class Predictor:
+    """A trained model with all that it needs to read molecules or graphs.
+
+    Attributes:
+        recipe: What it was trained with.
+        data: What it was trained on.
+        task: What it predicts.
+    """
+
+    def __init__(self, network: nn.Module, recipe: Recipe, data: RunData, device: str = "cpu") -> None:
+        self.network = network.to(device).eval()
+        self.recipe, self.data = recipe, data
+        self.device = torch.device(device)
+        self.task = Task(data.task, np.array(data.mean), np.array(data.scale))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of what is predicted."""
+        return self.data.task.targets
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; empty for regression and several labels."""
+        return self.data.task.classes
+
+    def predict(self, items: Sequence[str] | Sequence[Data]) -> Any:
+        """Numbers in the targets' own units, or probabilities.
+
+        Args:
+            items: SMILES, or PyG graphs like those of training.
+
+        Returns:
+            (n, num_outputs) for graphs. For nodes and edges a list with an array for each graph. A SMILES that cannot be read
+            gives NaN, and one warning names them all.
+        """
+        return self._apply(items, lambda batch: predict_batch(self.network, self.task, batch)[0])
+
+    def predict_classes(self, items: Sequence[str] | Sequence[Data]) -> list[str]:
+        """Name of the likeliest class of each graph."""
+        if not self.classes or self.data.graphs.level != "graph":
+            raise GritError("predict_classes is for graphs of one of several classes.")
+        return [self.classes[number] for number in class_numbers(self.predict(items))]
+
+    def embed(self, items: Sequence[str] | Sequence[Data]) -> Any:
+        """The representation that the head reads, (n, D) for graphs, NaN for unreadable SMILES."""
+        if not isinstance(self.network, Grit):
+            raise GritError(f"embed is for GRIT; this run trained the baseline {self.recipe.baseline!r}.")
+        network = self.network
+        return self._apply(items, lambda batch: network.embed(batch).cpu().numpy())
+
+    def evaluate(self, store: GraphStore, split: str = "test") -> dict[str, float]:
+        """Metrics over a split of a data set with the same features and targets."""
+        outputs, targets = self.predict_store(store, split)
+        return self.task.metrics(outputs, targets)
+
+    def predict_store(
+        self, store: GraphStore, split: str | None = None, progress: Callable[[int], None] | None = None
+    ) -> tuple[Array, Array]:
+        """Outputs and targets of a split of a store, or of all its graphs, in order."""
+        if store.schema != self.data.graphs:
+            raise GritError(
+                f"the store {store.name!r} has other features or targets than the run was trained on: nodes {store.schema.node}, "
+                f"edges {store.schema.edge}; expected nodes {self.data.graphs.node}, edges {self.data.graphs.edge}."
+            )
+        indices = np.arange(len(store)) if split is None else store.split(split)
+        loader = Loader(
+            store,
+            indices,
+            batch_size=self.recipe.train.batch_size,
+            walk_steps=self.recipe.encoding.walk_steps,
+            encoding=self.recipe.encoding.name,
+            pairs=self.recipe.model.pairs,
+            max_pairs=self.recipe.train.max_pairs,
+        )
+        found = []
+        with torch.no_grad():
+            for batch in loader:
+                found.append(predict_batch(self.network, self.task, batch.to(self.device)))
+                if progress is not None:
+                    progress(len(batch))
+        return np.concatenate([outputs for outputs, _ in found]), np.concatenate([targets for _, targets in found])
+
+    def featurise(self) -> Featurise:
+        """How SMILES become the graphs that the model was trained on."""
+        if self.data.molecules is None:
+            raise GritError(
+                f"the run was trained on {self.data.name!r}, which is no molecules: pass PyG graphs, not SMILES."
+            )
+        return Featurise(graph=FEATURISERS[self.data.molecules])
+
+    def predict_piece(self, piece: Piece) -> Array:
+        """Outputs of the graphs of a `Piece`, (n, num_outputs)."""
+        if piece.chunk is None:
+            return np.zeros((0, self.data.task.num_outputs))
+        graphs = pack_chunk(piece.chunk)
+        with torch.no_grad():
+            return np.concatenate(
+                [predict_batch(self.network, self.task, self._batch(part))[0] for part in self._parts(graphs)]
+            )
+
+    def _batch(self, graphs: PackedGraphs) -> PairBatch:
+        return PairBatch.from_graphs(
+            graphs,
+            self.recipe.encoding.walk_steps,
+            encoding=self.recipe.encoding.name,
+            pairs=self.recipe.model.pairs,
+        ).to(self.device)
+
+    def _parts(self, graphs: PackedGraphs) -> Iterable[PackedGraphs]:
+        """The graphs in batches of the recipe's size."""
+        size = self.recipe.train.batch_size
+        for start in range(0, len(graphs), size):
+            yield graphs.part(start, min(start + size, len(graphs)))
+
+    @torch.no_grad()
+    def _apply(self, items: Sequence[str] | Sequence[Data], function: Callable[[PairBatch], Array]) -> Any:
+        if isinstance(items, str | Data):
+            raise GritError("expected a list of SMILES or of graphs, got a single one: write [item].")
+        if len(items) == 0:
+            raise GritError("there is nothing to predict: the list is empty.")
+        if all(isinstance(item, str) for item in items):
+            return self._apply_to_smiles([str(item) for item in items], function)
+        results = []
+        for group in batched(items, self.recipe.train.batch_size):
+            graphs = pack(group)
+            rows = function(self._batch(graphs))
+            results += [rows] if self.data.graphs.level == "graph" else np.split(rows, self._ends(graphs))
+        return np.concatenate(results) if self.data.graphs.level == "graph" else results
+
+    def _ends(self, graphs: PackedGraphs) -> list[int]:
+        if self.data.graphs.level == "node" or graphs.label_index is None:
+            return graphs.node_ptr[1:-1].tolist()
+        graph = graphs.graph_of_node[graphs.label_index[0]]
+        counts: Tensor = torch.bincount(graph, minlength=len(graphs))
+        return counts.cumsum(0)[:-1].tolist()
+
+    def _apply_to_smiles(self, smiles: list[str], function: Callable[[PairBatch], Array]) -> Array:
+        featurise = self.featurise()
+        unreadable: list[str] = []
+        found: list[tuple[Array, Array]] = []
+        rows = [MoleculeRow(number, each, ()) for number, each in enumerate(smiles)]
+        for group in batched(rows, self.recipe.train.batch_size):
+            piece = featurise(group)
+            unreadable += [f"{each.row} ({each.content!r}: {each.reason})" for each in piece.skipped]
+            if piece.chunk is not None:
+                found.append((piece.rows, function(self._batch(pack_chunk(piece.chunk)))))
+        if not found:
+            raise GritError(f"none of the SMILES can be read: {'; '.join(unreadable[:5])}.")
+        out = np.full((len(smiles), found[0][1].shape[1]), np.nan)
+        for numbers, values in found:
+            out[numbers] = values
+        if unreadable:
+            warnings.warn(f"{len(unreadable)} SMILES cannot be read: {'; '.join(unreadable[:5])}", stacklevel=4)
+        return out
+
+
+def class_numbers(outputs: Array) -> Array:
+    """Number of the likeliest class from probabilities, (n, 1) or (n, C) -> (n,)."""
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] > 0.5).astype(np.int64)
+    numbers: Array = outputs.argmax(1)
+    return numbers

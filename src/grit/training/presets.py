@@ -1,0 +1,24 @@
+"""Recipes for one's own data: presets of three sizes."""
+
+from grit.errors import GritError
+from grit.graphs.schema import GraphSchema
+from grit.training.config import Recipe
+from grit.training.recipe import load_recipe
+
+PRESETS = ("fast", "default", "paper")
+
+
+def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: str | None = None) -> Recipe:
+    """The recipe ``own-PRESET``, fitted to the level of the data.
+
+    Args:
+        preset: ``fast``, ``default`` or ``paper``.
+        schema: Of the data.
+        overrides: As in `load_recipe`.
+        dataset: Folder of the store, for the record; the data itself is given to `train`.
+    """
+    if preset not in PRESETS:
+        raise GritError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}.")
+    level = [] if schema.level == "graph" else ["model.pooling=none", "model.head=mlp"]
+    named = [] if dataset is None else [f"dataset={dataset}"]
+    return load_recipe(f"own-{preset}", *level, *named, *overrides)

@@ -1,0 +1,146 @@
+"""Starting and resuming runs."""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+
+from grit.datasets import load
+from grit.errors import GritError
+from grit.graphs.store import GraphStore
+from grit.training.config import Recipe
+from grit.training.loop import Event, TrainingLoop
+from grit.training.run_folder import RunFolder, describe_data
+from grit.training.tasks import Task
+
+
+class RunOptions(NamedTuple):
+    """How a run is carried out; none of it changes the result.
+
+    Attributes:
+        device: ``auto``, ``cpu``, ``cuda`` ...
+        checkpoint_seconds: How often the run is saved, at least.
+        num_workers: Processes that prepare batches.
+        compile_model: Whether the model goes through ``torch.compile``.
+        root: Folder of the data sets.
+    """
+
+    device: str = "auto"
+    checkpoint_seconds: float = 60.0
+    num_workers: int = 0
+    compile_model: bool = False
+    root: Path | None = None
+
+
+def train(
+    recipe: Recipe,
+    run: str | Path,
+    *,
+    store: GraphStore | None = None,
+    resume: bool = False,
+    options: RunOptions | None = None,
+    watch: Callable[[Event], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Train a recipe into a run folder, from the beginning or from where it was interrupted.
+
+    Several processes share the work if the program was started by ``torchrun``.
+
+    Args:
+        recipe: What to train; when resuming it must be the folder's own.
+        run: The run folder.
+        store: The data; that of ``recipe.dataset`` if not given.
+        resume: Whether to go on with an existing folder. One that does not exist is begun.
+        options: Device, saving, workers.
+        watch: Told of every step and epoch.
+        say: Told of what the user should know, a sentence at a time.
+
+    Returns:
+        What is written to ``result.json``.
+    """
+    options = RunOptions() if options is None else options
+    fabric = make_fabric(recipe.train.precision, options.device)
+    store = load(recipe.dataset, options.root) if store is None else store
+    for split in ("train", "val"):
+        if store.split(split).size == 0:
+            raise GritError(
+                f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
+            )
+    exists = (Path(run) / "config.yaml").is_file()
+    task = Task.fitted(store.task, store.targets(store.split("train")))
+    data = describe_data(store, tuple(task.mean.tolist()), tuple(task.scale.tolist()))
+    if resume and exists:
+        folder = RunFolder.open(run)
+        _check_same(folder, recipe, data.split_checksums)
+        result = folder.result()
+        if result is not None:
+            return result
+    else:
+        folder = RunFolder.create(run, recipe, data) if fabric.is_global_zero else RunFolder(run)
+    fabric.barrier()
+    seed = recipe.train.seed + fabric.global_rank
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  (whatever else may draw from it is part of the run)
+    loop = TrainingLoop(
+        recipe,
+        store,
+        folder,
+        fabric,
+        task,
+        checkpoint_seconds=options.checkpoint_seconds,
+        num_workers=options.num_workers,
+        compile_model=options.compile_model,
+        watch=watch,
+    )
+    if resume and exists:
+        note = loop.resume()
+        if say is not None:
+            if note:
+                say(note)
+            say(f"resumed at epoch {loop.progress.epoch}, batch {loop.progress.batch}")
+    return loop.run()
+
+
+def make_fabric(precision: str, device: str = "auto") -> Fabric:
+    """Device and processes: those that ``torchrun`` started, or this one."""
+    world = int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+    strategy = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False) if world > 1 else "auto"
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if world > 1 else 1
+    accelerator = (
+        "cuda"
+        if device == "auto" and torch.cuda.is_available()
+        else "cpu"
+        if device == "auto"
+        else device.split(":")[0]
+    )
+    try:
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=local,
+            num_nodes=world // local,
+            precision=precision,  # type: ignore[arg-type]
+            strategy=strategy,
+        )
+        fabric.launch()
+    except (RuntimeError, ValueError) as error:
+        raise GritError(f"cannot use the device {device!r} with precision {precision!r}: {error}") from None
+    return fabric
+
+
+def _check_same(folder: RunFolder, recipe: Recipe, checksums: dict[str, str]) -> None:
+    if folder.recipe() != recipe:
+        raise GritError(
+            f"the run {str(folder.path)!r} was begun with another configuration; resume it without overrides, "
+            "or begin a new one with --run."
+        )
+    if folder.data().split_checksums != checksums:
+        raise GritError(
+            f"the run {str(folder.path)!r} was begun on other data or splits than those that are there now."
+        )
