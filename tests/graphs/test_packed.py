@@ -25,6 +25,17 @@ def test_properties():
     assert repr(graphs) == "PackedGraphs(2 graphs, 5 nodes, 3 edges)"
 
 
+def test_part():
+    second = PackedGraphs(**fields(x=torch.arange(5.0).view(5, 1), edge_attr=torch.arange(3.0).view(3, 1))).part(1, 2)
+    assert second.x.tolist() == [[3.0], [4.0]]
+    assert second.edge_index.tolist() == [[0], [1]]
+    assert second.edge_attr.tolist() == [[2.0]]
+    assert second.node_ptr.tolist() == [0, 2]
+    assert second.edge_ptr.tolist() == [0, 1]
+    whole = PackedGraphs(**fields()).part(0, 2)
+    assert torch.equal(whole.edge_index, fields()["edge_index"])
+
+
 @pytest.mark.parametrize("rows", [2, 5])
 def test_targets_of_graphs_or_of_nodes(rows):
     assert PackedGraphs(**fields(y=torch.zeros(rows, 3))).y.shape == (rows, 3)

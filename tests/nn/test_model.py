@@ -2,9 +2,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 import grit
 from grit.graphs.schema import Features, GraphSchema
+from grit.nn.activation import ACTIVATIONS
 from tests.graph_strategies import featured_graphs, permuted
 
 NODE, EDGE = Features(kind="category", sizes=(5,)), Features(kind="category", sizes=(3,))
@@ -78,8 +80,6 @@ def test_gradients_reach_every_parameter_that_counts(data_list):
 
 
 def test_edge_level_predictions():
-    from torch_geometric.data import Data
-
     data = Data(
         x=torch.tensor([[0], [1], [2]]),
         edge_index=torch.tensor([[0, 1], [1, 2]]),
@@ -100,8 +100,6 @@ def test_survives_deepcopy_and_state_dict():
     model = small_model().eval()
     other = small_model(seed=1).eval()
     other.load_state_dict(model.state_dict())
-    from torch_geometric.data import Data
-
     batch = batch_of(
         [Data(x=torch.tensor([[0]]), edge_index=torch.zeros(2, 0).long(), edge_attr=torch.zeros(0).long())]
     )
@@ -125,3 +123,48 @@ def test_survives_deepcopy_and_state_dict():
 def test_bad_arguments(options, message):
     with pytest.raises(grit.GritError, match=message):
         small_model(**options)
+
+
+@pytest.mark.parametrize(
+    ("given_", "name"),
+    [(Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2), "Data"), ([1], "list"), (None, "NoneType")],
+)
+def test_reads_a_pair_batch_and_nothing_else(given_, name):
+    model = small_model()
+    for call in (model, model.embed):
+        with pytest.raises(grit.GritError, match=f"reads a PairBatch, got {name}.*PairBatch.from_data_list"):
+            call(given_)
+
+
+def test_options_reach_every_part():
+    model = small_model(
+        dropout=0.1, attention_dropout=0.4, clamp=2.0, activation="gelu", norm="layer", head="mlp", head_layers=4
+    )
+    for layer in model.layers:
+        assert (layer.dropout, layer.attention.attention_dropout, layer.attention.clamp) == (0.1, 0.4, 2.0)
+        assert layer.activation is ACTIVATIONS["gelu"]
+        assert isinstance(layer.node_norm, torch.nn.LayerNorm)
+    assert model.head.activation is ACTIVATIONS["gelu"]
+    assert len(model.head.hidden) == 3
+
+
+def test_compiled_without_a_break_is_the_same():
+    """By backend `eager`, which traces the model, in one graph, without generating code."""
+    torch._dynamo.reset()
+    path = Data(
+        x=torch.tensor([[0], [1], [2]]),
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        edge_attr=torch.tensor([0, 0, 2, 2]),
+    )
+    edge = Data(x=torch.tensor([[4], [3]]), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.tensor([1]))
+    model = small_model().eval()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    for data_list in ([path, edge], [edge, path, edge]):  # of other sizes the second time
+        batch = batch_of(data_list)
+        torch.testing.assert_close(compiled(batch), model(batch))
+    gradients = []
+    for forward in (compiled, model):
+        model.zero_grad()
+        forward(batch).square().sum().backward()
+        gradients.append([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
+    torch.testing.assert_close(*gradients)

@@ -164,6 +164,51 @@ def test_unreadable_files(tmp_path):
         grit.load_reference_checkpoint(tmp_path / "list.ckpt", "zinc")
 
 
+def test_a_text_file_is_no_checkpoint(tmp_path):
+    (tmp_path / "notes.txt").write_text("epoch 0: loss 1.5\nepoch 1: loss 1.2\n")
+    (tmp_path / "empty.ckpt").write_text("")
+    for name in ("notes.txt", "empty.ckpt"):
+        with pytest.raises(grit.GritError, match=f"cannot read the checkpoint .*{name}"):
+            grit.load_reference_checkpoint(tmp_path / name, "zinc")
+        with pytest.raises(grit.GritError, match=f"cannot read the checkpoint .*{name}"):
+            grit.load_reference_checkpoint(str(tmp_path / name), "zinc")
+
+
+def test_values_that_are_no_tensors(tmp_path):
+    recipe = grit.load_recipe("zinc", "model.num_layers=2")
+    state = Case("model_zinc_l2_steps").under("sd.")
+    state["layers.1.O_e.weight"] = state["layers.1.O_e.weight"].tolist()
+    with pytest.raises(grit.GritError, match=r"something other than tensors: layers\.1\.O_e\.weight"):
+        grit.load_reference_checkpoint(state, recipe)
+    torch.save(state, tmp_path / "0.ckpt")
+    with pytest.raises(grit.GritError, match="holds no state dict: expected names and tensors"):
+        grit.load_reference_checkpoint(tmp_path / "0.ckpt", recipe)
+
+
+def test_a_recipe_of_another_attention():
+    recipe = grit.load_recipe("zinc", "model.num_layers=2", "model.attention=graphormer", "model.update_pairs=false")
+    with pytest.raises(grit.GritError, match="GRIT's own attention, the recipe names 'graphormer'"):
+        grit.load_reference_checkpoint(Case("model_zinc_l2_steps").under("sd."), recipe)
+
+
+def test_layer_norms_under_their_released_names():
+    state = {}
+    for name, value in Case("model_zinc_l2_steps").under("sd.").items():
+        if "batch_norm" not in name:
+            state[name] = value
+        elif name.endswith(("weight", "bias")):
+            state[name.replace("batch_norm", "layer_norm")] = torch.randn_like(value)
+    model = grit.load_reference_checkpoint(state, grit.load_recipe("zinc", "model.num_layers=2", "model.norm=layer"))
+    for i, layer in enumerate(model.layers):
+        for ours, theirs in (("node_norm", "1_h"), ("pair_norm", "1_e"), ("ffn_norm", "2_h")):
+            norm = layer.get_submodule(ours)
+            assert isinstance(norm, torch.nn.LayerNorm)
+            assert torch.equal(norm.weight, state[f"layers.{i}.layer_norm{theirs}.weight"])
+            assert torch.equal(norm.bias, state[f"layers.{i}.layer_norm{theirs}.bias"])
+    with pytest.raises(grit.GritError, match=r"missing .*batch_norm1_e.*\n.*unexpected .*layer_norm1_e"):
+        grit.load_reference_checkpoint(state, grit.load_recipe("zinc", "model.num_layers=2"))
+
+
 class ExecutesOnLoad:
     def __reduce__(self):
         return (eval, ("1/0",))

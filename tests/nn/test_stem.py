@@ -60,9 +60,7 @@ def test_other_encoders_start_as_torch_has_them():
 def test_encoding_maps_start_by_xavier_and_have_no_bias():
     torch.manual_seed(0)
     nothing, dim = Features(kind="none"), 256
-    stem = Stem(
-        node=nothing, edge=nothing, node_encoding_dim=21, pair_encoding_dim=16, hidden_dim=dim, max_degree=150
-    )
+    stem = Stem(node=nothing, edge=nothing, node_encoding_dim=21, pair_encoding_dim=16, hidden_dim=dim, max_degree=150)
     assert stem.node_encoding.bias is None
     assert stem.pair_encoding.bias is None
     assert_uniform(stem.node_encoding.weight, (6 / (21 + dim)) ** 0.5)

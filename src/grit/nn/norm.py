@@ -1,8 +1,9 @@
 """Batch normalisation whose statistics are those of the whole batch, also when several processes share it."""
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional as dist_nn
 from torch import Tensor, nn
 
 
@@ -32,7 +33,22 @@ class BatchNorm(nn.BatchNorm1d):
         return centred * (variance + self.eps).rsqrt() * self.weight + self.bias
 
 
+class _SumOverProcesses(torch.autograd.Function):
+    """Every process gets the sum; its gradient is the sum of what all of them do with it."""
+
+    @staticmethod
+    def forward(context: Any, value: Tensor) -> Tensor:
+        total = value.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].contiguous().clone()
+        dist.all_reduce(total)
+        return total
+
+
 def _total(value: Tensor) -> Tensor:
-    """Sum over processes, differentiable."""
-    total: Tensor = dist_nn.all_reduce(value)  # type: ignore[no-untyped-call]
+    total: Tensor = _SumOverProcesses.apply(value)  # type: ignore[no-untyped-call]
     return total

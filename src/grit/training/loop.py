@@ -70,6 +70,25 @@ class Event:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
+class _Carried:
+    """A batch on its way through Fabric, which would otherwise take it apart to change its number types."""
+
+    def __init__(self, batch: PairBatch) -> None:
+        self.batch = batch
+
+
+class _Unwrapped(nn.Module):
+    """The network behind `_Carried`."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, carried: _Carried) -> Tensor:
+        predicted: Tensor = self.network(carried.batch)
+        return predicted
+
+
 class Interrupted(GritError):
     """Training was stopped from outside, after saving."""
 
@@ -109,7 +128,7 @@ class TrainingLoop:
         self.num_workers = num_workers
         self.network = build_network(recipe, store.schema)
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
-        self.model, self.optimizer = fabric.setup(prepared, build_optimizer(self.network, self.config))
+        self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
         self.progress = Progress()
         self._stop = False
@@ -169,7 +188,7 @@ class TrainingLoop:
     def _step(self, batch: PairBatch, ends_step: bool) -> float:
         """Forward, backward and, if the step ends here, clip and update."""
         with self.fabric.no_backward_sync(self.model, enabled=not ends_step):
-            predicted = self.model(batch)
+            predicted = self.model(_Carried(batch))
             assert batch.y is not None
             total, weight = self.task.loss_terms(predicted, batch.y, self._over_all)
             loss_sum, loss_weight = self._over_all(torch.stack([total.detach().double(), weight.double()])).tolist()

@@ -111,7 +111,7 @@ def train(
 def make_fabric(precision: str, device: str = "auto") -> Fabric:
     """Device and processes: those that ``torchrun`` started, or this one."""
     world = int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
-    strategy = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False) if world > 1 else "auto"
+    strategy = DDPStrategy(find_unused_parameters=True) if world > 1 else "auto"
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if world > 1 else 1
     accelerator = (
         "cuda"
