@@ -190,6 +190,13 @@ class GraphStore:
         arrays |= {f"split_{split}": np.asarray(members) for split, members in splits.items()}
         return GraphStore(self.manifest.model_copy(update={"arrays": {}}), arrays, [], None, self.skipped)
 
+    def with_task(self, task: TaskSpec) -> "GraphStore":
+        """The same graphs in memory with another loss or metric; the number of outputs must stay."""
+        if task.num_outputs != self.schema.num_outputs:
+            raise GritError(f"the task has {task.num_outputs} outputs, the data {self.schema.num_outputs}.")
+        manifest = self.manifest.model_copy(update={"arrays": {}, "task": task})
+        return GraphStore(manifest, self._arrays, [], None, self.skipped)
+
     @property
     def num_bytes(self) -> int:
         """Size of all arrays."""

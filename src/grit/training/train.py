@@ -105,7 +105,15 @@ def train(
             if note:
                 say(note)
             say(f"resumed at epoch {loop.progress.epoch}, batch {loop.progress.batch}")
-    return loop.run()
+    try:
+        return loop.run()
+    except RuntimeError as error:
+        if fabric.world_size == 1:
+            raise
+        raise GritError(
+            f"the processes of the run lost one another, probably because one of them ended ({error}). "
+            f"Start them again with --resume; the last checkpoint is {str(folder.last)!r}."
+        ) from None
 
 
 def make_fabric(precision: str, device: str = "auto") -> Fabric:
