@@ -221,7 +221,7 @@ def test_features_of_graphs():
     [
         ([], "list of graphs is empty"),
         ([ring(3)] * 3, "carry no targets: set data.y"),
-        ([ring(3, y=torch.zeros(2))] * 3, "y has 6 rows for 3 graphs with 9 nodes"),
+        ([ring(3, y=torch.zeros(2))] * 3, "graph 0: y has 2 rows and the graph 3 nodes"),
         ([ring(3, x=torch.tensor([-1, 0, 0]), y=torch.tensor([0.5]))] * 3, "negative category -1"),
         ([ring(3, y=torch.tensor([0.5]))], "at least 3 are needed"),
     ],

@@ -234,10 +234,12 @@ def test_bad_graphs(graphs, message):
 
 def test_targets_that_are_neither_of_graphs_nor_of_nodes():
     graphs = [molecule(x=torch.zeros(4, 1), y=torch.ones(3)), molecule(x=torch.zeros(4, 1), y=torch.ones(3))]
-    message = r"y has 6 rows for 2 graphs with 8 nodes: targets of a graph have shape \(1, T\)"
+    message = r"graph 0: y has 3 rows and the graph 4 nodes: targets of a graph have shape \(1, T\)"
     with pytest.raises(grit.GritError, match=message):
         grit.PairBatch.from_data_list(graphs)
-    with pytest.raises(grit.GritError, match=message):
+    with pytest.raises(
+        grit.GritError, match=r"y has 6 rows for 2 graphs with 8 nodes: targets of a graph have shape \(1, T\)"
+    ):
         grit.PairBatch.from_pyg(Batch.from_data_list(graphs))
 
 
@@ -320,3 +322,20 @@ def test_as_collate_function_of_torchs_loader():
     first, last = list(loader)
     assert_same(first, collate(data_list[:2]))
     assert_same(last, collate(data_list[2:]))
+
+
+def test_graph_and_node_targets_do_not_mix():
+    one = Data(edge_index=torch.zeros(2, 0).long(), num_nodes=1, y=torch.ones(3))
+    three = Data(edge_index=torch.zeros(2, 0).long(), num_nodes=3, y=torch.ones(1))
+    with pytest.raises(grit.GritError, match="graph 0: y has 3 rows and the graph 1 nodes"):
+        grit.PairBatch.from_data_list([one, three])
+
+
+def test_small_integers_as_labelled_pairs():
+    labelled = molecule(edge_label_index=torch.tensor([[0], [2]], dtype=torch.int32), edge_label=torch.ones(1))
+    assert grit.PairBatch.from_data_list([labelled]).graphs.label_index.dtype == torch.int64
+    batch = Batch.from_data_list([labelled, labelled])
+    assert grit.PairBatch.from_pyg(batch).graphs.label_index.tolist() == [[0, 3], [2, 5]]
+    batch.edge_label_index = [[0], [1]]
+    with pytest.raises(grit.GritError, match="the batch: edge_label_index must be an integer tensor"):
+        grit.PairBatch.from_pyg(batch)

@@ -118,3 +118,14 @@ def test_constructor_checks_values(changes, message):
     assert Pairs(**fields).num_pairs == 4
     with pytest.raises(grit.GritError, match=message):
         Pairs(**{**fields, **changes})
+
+
+def test_keys_must_increase_within_a_row():
+    for key in ([1, 0], [0, 0]):
+        with pytest.raises(grit.GritError, match="key must increase"):
+            Pairs(
+                query=torch.tensor([0, 0, 1]),
+                key=torch.tensor([*key, 1]),
+                row_ptr=torch.tensor([0, 2, 3]),
+                edge_pair=torch.zeros(0, dtype=torch.int64),
+            )

@@ -251,3 +251,9 @@ def test_a_single_node_in_training():
 def test_bad_arguments(options, message):
     with pytest.raises(grit.GritError, match=message):
         GritLayer(**{"hidden_dim": 8, "num_heads": 2, **options})
+
+
+def test_a_degree_for_every_node():
+    layer, x, pair, pairs, _ = random_setting([Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=3)])
+    with pytest.raises(grit.GritError, match=r"log_degree has shape \(1,\), expected one number for each of 3 nodes"):
+        layer(x, pair, pairs, torch.zeros(1, dtype=torch.float64))

@@ -57,7 +57,7 @@ def test_a_run_folder_is_complete(store, tmp_path):
     history = folder.history()
     assert [line["epoch"] for line in history] == [0, 1, 2]
     assert history[1]["lr"] == 3e-3
-    assert result["best_epoch"] == min(range(3), key=lambda epoch: history[epoch]["val"]["mae"])
+    assert history[result["best_epoch"]]["val"]["mae"] == min(line["val"]["mae"] for line in history)
     assert result["val"]["mae"] == pytest.approx(history[result["best_epoch"]]["val"]["mae"])
     assert result["num_parameters"] == grit.build_model(small_recipe()).num_parameters
     assert len([event for event in events if event.metrics]) == 3
@@ -208,7 +208,13 @@ def test_early_stopping(store, tmp_path):
     recipe = small_recipe("train.epochs=40", "train.patience=1", "train.lr=1e-12", "train.warmup_epochs=0")
     result = train(recipe, tmp_path / "run", store=store, options=ALWAYS)
     assert result["epochs"] < 40
-    assert result["epochs"] == result["best_epoch"] + 2
+    values = [line["val"]["mae"] for line in RunFolder(tmp_path / "run").history()]
+    assert result["epochs"] == values.index(min(values)) + 2
+
+
+def test_of_equally_good_epochs_the_latest_is_kept(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("grit.training.tasks.Task.metrics", lambda self, outputs, targets: {"mae": 1.0})
+    assert train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS)["best_epoch"] == 2
 
 
 def test_accumulated_batches_make_one_step(store, tmp_path):

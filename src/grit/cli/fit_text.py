@@ -15,6 +15,7 @@ from grit.errors import GritError
 from grit.training.fit import compare, fit_table, prepare_table
 from grit.training.loop import Interrupted
 from grit.training.predictor import load as load_run
+from grit.training.presets import check_preset
 from grit.training.recipe import load_recipe
 from grit.training.train import RunOptions, train
 
@@ -43,6 +44,7 @@ def fit_and_show(
 ) -> dict[str, Any]:
     """Read the table, train, compare, and say what to do next."""
     say = say_to(quiet)
+    check_preset(preset)
     if run.exists() and not resume:
         raise GritError(
             f"the run folder {str(run)!r} exists already. Go on with it by --resume, or name another with --run."

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,7 +42,7 @@ class EncodingKind:
 
 def check_walk_steps(walk_steps: int) -> int:
     """``walk_steps`` itself if it is a length an encoding can have."""
-    if isinstance(walk_steps, bool) or not isinstance(walk_steps, int):
+    if isinstance(walk_steps, bool) or not isinstance(walk_steps, int | np.integer):
         raise GritError(f"walk_steps must be a whole number, got {walk_steps!r}.")
     if walk_steps < 1:
         raise GritError(f"walk_steps must be at least 1, got {walk_steps}. The paper uses 16 to 32.")

@@ -158,7 +158,7 @@ def _assemble(
     stored: StoredRRWP | None,
 ) -> PairBatch:
     compute = encoding_kind(encoding).compute
-    if not dtype.is_floating_point:
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise GritError(f"dtype must be a floating-point type such as torch.float32, got {dtype}.")
     check_walk_steps(walk_steps)
     pairs = choose_pairs(graphs, pairs_kind)

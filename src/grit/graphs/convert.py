@@ -62,11 +62,12 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     edge_ptr = offsets(torch.tensor([edge.shape[1] for edge in edges]))
     label_index = _together("edge_label_index", [_optional(data, "edge_label_index") for data in data_list])
     for g, index in enumerate(label_index or []):
-        if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2 or index.dtype not in _INTEGER:
-            raise GritError(f"graph {g}: edge_label_index must be an integer tensor of shape (2, Q).")
+        _check_label_index(f"graph {g}", index)
         if index.numel() and (int(index.min()) < 0 or int(index.max()) >= int(nodes[g])):
             raise GritError(f"graph {g}: edge_label_index speaks of nodes outside 0..{int(nodes[g]) - 1}.")
     labels = "y" if label_index is None else "edge_label"
+    if label_index is None and all(isinstance(_optional(data, "y"), Tensor) for data in data_list):
+        _check_target_rows([data.y for data in data_list], nodes.tolist())
     return PackedGraphs(
         x=_features("x", [data.x for data in data_list], nodes.tolist()),
         edge_index=torch.cat([edge + start for edge, start in zip(edges, node_ptr, strict=False)], 1),
@@ -76,7 +77,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
         y=_targets(labels, [_optional(data, labels) for data in data_list]),
         label_index=None
         if label_index is None
-        else torch.cat([index + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
+        else torch.cat([index.long() + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
     )
 
 
@@ -91,8 +92,10 @@ def pack_batch(batch: Data) -> PackedGraphs:
             raise GritError("the PyG batch has no batch vector, which says what graph each node belongs to.")
         return pack([batch])
     n = _num_nodes(0, batch)
-    if graph_of_node.shape != (n,) or bool((graph_of_node.diff() < 0).any()):
-        raise GritError("the batch vector must name the graph of each node, graphs in order.")
+    sound = isinstance(graph_of_node, Tensor) and graph_of_node.dtype in _INTEGER and graph_of_node.shape == (n,)
+    if not sound or int(graph_of_node[0]) < 0 or bool((graph_of_node.diff() < 0).any()):
+        raise GritError("the batch vector must name the graph of each node, graphs in order, as an integer tensor.")
+    graph_of_node = graph_of_node.long()
     num_graphs = int(batch.num_graphs) if isinstance(batch, Batch) else int(graph_of_node[-1]) + 1
     edge_index = _edge_index(0, batch)
     outside = (edge_index < 0) | (edge_index >= n)
@@ -102,6 +105,8 @@ def pack_batch(batch: Data) -> PackedGraphs:
     edge_attr = _features("edge_attr", [batch.edge_attr], [edge_index.shape[1]])
     edge_level = "edge_label_index" in batch
     labels = "edge_label" if edge_level else "y"
+    if edge_level:
+        _check_label_index("the batch", batch.edge_label_index)
     return PackedGraphs(
         x=_features("x", [batch.x], [n]),
         edge_index=edge_index[:, by_graph],
@@ -109,7 +114,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
         node_ptr=offsets(torch.bincount(graph_of_node, minlength=num_graphs)),
         edge_ptr=offsets(torch.bincount(graph_of_edge, minlength=num_graphs)),
         y=_targets(labels, [_optional(batch, labels)]),
-        label_index=batch.edge_label_index if edge_level else None,
+        label_index=batch.edge_label_index.long() if edge_level else None,
     )
 
 
@@ -145,6 +150,22 @@ def stored_rrwp(data_list: Sequence[Data], walk_steps: int) -> StoredRRWP | None
         value=torch.cat([data.rrwp_val for data in data_list]),
         log_degree=torch.cat([data.log_deg for data in data_list]),
     )
+
+
+def _check_label_index(where: str, index: object) -> None:
+    if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2 or index.dtype not in _INTEGER:
+        raise GritError(f"{where}: edge_label_index must be an integer tensor of shape (2, Q).")
+
+
+def _check_target_rows(targets: list[Tensor | None], nodes: list[int]) -> None:
+    """Targets belong to the graphs, one row each, or to their nodes."""
+    rows = [1 if target is None or target.dim() == 0 else target.shape[0] for target in targets]
+    if rows != nodes and any(count != 1 for count in rows):
+        g = next(g for g, count in enumerate(rows) if count != 1 and (count != nodes[g] or rows != nodes))
+        raise GritError(
+            f"graph {g}: y has {rows[g]} rows and the graph {nodes[g]} nodes: targets of a graph have shape (1, T), "
+            "of its nodes (n, T), and all graphs of a batch have the same kind."
+        )
 
 
 def _optional(data: Data, name: str) -> Tensor | None:

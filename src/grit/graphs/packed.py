@@ -119,7 +119,6 @@ def _check(graphs: PackedGraphs) -> None:
     _check_edges("edge_index", g.edge_index, g, torch.repeat_interleave(torch.arange(len(g)), g.edge_ptr.diff()))
     _check_finite("node features (x)", g.x, g.node_ptr)
     _check_finite("edge features (edge_attr)", g.edge_attr, g.edge_ptr)
-    _check_targets(g)
     if g.label_index is not None:
         if g.label_index.dim() != 2 or g.label_index.shape[0] != 2 or g.label_index.dtype != torch.int64:
             raise GritError(
@@ -131,6 +130,7 @@ def _check(graphs: PackedGraphs) -> None:
         graph = g.graph_of_node
         if not torch.equal(graph[g.label_index[0]], graph[g.label_index[1]]):
             raise GritError("label_index joins nodes of two different graphs.")
+    _check_targets(g)
 
 
 def _check_targets(g: PackedGraphs) -> None:

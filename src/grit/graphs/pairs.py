@@ -53,6 +53,8 @@ class Pairs(TensorTree):
             raise GritError("query does not follow row_ptr: the pairs of a node must be consecutive, nodes in order.")
         if int(self.key.min()) < 0 or int(self.key.max()) >= self.num_nodes:
             raise GritError(f"key speaks of nodes outside 0..{self.num_nodes - 1}.")
+        if bool(((self.query * self.num_nodes + self.key).diff() <= 0).any()):
+            raise GritError("key must increase within each row, without repetition.")
         if self.edge_pair.numel() and not 0 <= int(self.edge_pair.min()) <= int(self.edge_pair.max()) < self.num_pairs:
             raise GritError(f"edge_pair speaks of pairs outside 0..{self.num_pairs - 1}.")
 
@@ -66,6 +68,9 @@ class Pairs(TensorTree):
             raise GritError(
                 f"query and key must be vectors of one length, got {tuple(query.shape)} and {tuple(key.shape)}."
             )
+        if num_nodes < 1:
+            raise GritError(f"num_nodes must be at least 1, got {num_nodes}.")
+        query, key = query.long(), key.long()
         for name, index in (("query", query), ("key", key)):
             if index.numel() and (int(index.min()) < 0 or int(index.max()) >= num_nodes):
                 raise GritError(f"{name} speaks of nodes outside 0..{num_nodes - 1}.")
@@ -117,7 +122,7 @@ def check_pairs_kind(kind: str) -> str:
 def _hops(kind: str) -> int:
     if kind == "edges":
         return 1
-    match = re.fullmatch(r"khop-([1-9]\d*)", kind)
+    match = re.fullmatch(r"khop-([1-9]\d*)", str(kind))
     if match is None:
         raise GritError(f"pairs must be 'all', 'edges' or 'khop-N' such as 'khop-2', got {kind!r}.")
     return int(match.group(1))

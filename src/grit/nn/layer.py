@@ -114,6 +114,10 @@ class GritLayer(nn.Module):
                 "the batch holds a single node: batch normalisation in training mode needs at least two. "
                 "Use a larger batch size, drop such a last batch, or take norm='layer'."
             )
+        if log_degree.shape != x.shape[:1]:
+            raise GritError(
+                f"log_degree has shape {tuple(log_degree.shape)}, expected one number for each of {x.shape[0]} nodes."
+            )
         attended = self.attention(x, pair, pairs)
         x = self.node_norm(x + self._node_update(attended.node, log_degree))  # (N, D)
         x = self.ffn_norm(x + self._ffn(x))  # (N, D)

@@ -18,9 +18,10 @@ class BatchNorm(nn.BatchNorm1d):
         """Normalise."""
         if not self.training or not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
             return super().forward(x)
-        count = _total(x.new_tensor([x.shape[0]]))
-        mean = _total(x.sum(0)) / count  # (D,)
-        centred = x - mean
+        rows = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # neither counts nor sums fit 16 bits
+        count = _total(rows.new_tensor([x.shape[0]]))
+        mean = _total(rows.sum(0)) / count  # (D,)
+        centred = rows - mean
         variance = _total(centred.square().sum(0)) / count  # (D,)
         with torch.no_grad():
             assert self.running_mean is not None
@@ -30,7 +31,7 @@ class BatchNorm(nn.BatchNorm1d):
             self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
-        return centred * (variance + self.eps).rsqrt() * self.weight + self.bias
+        return (centred * (variance + self.eps).rsqrt() * self.weight + self.bias).to(x.dtype)
 
 
 class _SumOverProcesses(torch.autograd.Function):

@@ -42,7 +42,8 @@ class Progress:
         loss_sum: Numerator of the epoch's training loss so far.
         loss_weight: Its denominator.
         best_value: Best validation result so far.
-        best_epoch: Its epoch.
+        best_epoch: Its epoch; of equally good ones the latest, because training went on.
+        improved_epoch: The first that reached it, for patience.
         metrics_bytes: Length of metrics.jsonl.
         seconds: Spent in training and evaluation.
     """
@@ -53,6 +54,7 @@ class Progress:
     loss_weight: float = 0.0
     best_value: float | None = None
     best_epoch: int | None = None
+    improved_epoch: int | None = None
     metrics_bytes: int = 0
     seconds: float = 0.0
 
@@ -161,7 +163,7 @@ class TrainingLoop:
 
     def _is_done(self) -> bool:
         p, patience = self.progress, self.config.patience
-        waited = patience is not None and p.best_epoch is not None and p.epoch - p.best_epoch > patience
+        waited = patience is not None and p.improved_epoch is not None and p.epoch - p.improved_epoch > patience
         return p.epoch >= self.config.epochs or waited
 
     def _train_epoch(self) -> None:
@@ -213,8 +215,11 @@ class TrainingLoop:
         p, started = self.progress, time.perf_counter()
         metrics = evaluate(self.network, self.task, self.loader("val"), self.fabric).metrics
         value = metrics[self.task.spec.metric]
-        if self.task.is_better(value, p.best_value):
-            p.best_value, p.best_epoch = value, p.epoch
+        improved = self.task.is_better(value, p.best_value)
+        if improved:
+            p.best_value, p.improved_epoch = value, p.epoch
+        if improved or value == p.best_value:
+            p.best_epoch = p.epoch
             if self.fabric.is_global_zero:
                 write_checkpoint(self.folder.best, self._weights(), {"epoch": p.epoch, "metrics": metrics})
         train_loss = p.loss_sum / p.loss_weight

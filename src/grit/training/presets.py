@@ -8,6 +8,12 @@ from grit.training.recipe import load_recipe
 PRESETS = ("fast", "default", "paper")
 
 
+def check_preset(preset: str) -> None:
+    """Raise unless there is such a preset."""
+    if preset not in PRESETS:
+        raise GritError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}.")
+
+
 def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: str | None = None) -> Recipe:
     """The recipe ``own-PRESET``, fitted to the level of the data.
 
@@ -17,8 +23,7 @@ def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: st
         overrides: As in `load_recipe`.
         dataset: Folder of the store, for the record; the data itself is given to `train`.
     """
-    if preset not in PRESETS:
-        raise GritError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}.")
+    check_preset(preset)
     level = [] if schema.level == "graph" else ["model.pooling=none", "model.head=mlp"]
     named = [] if dataset is None else [f"dataset={dataset}"]
     return load_recipe(f"own-{preset}", *level, *named, *overrides)

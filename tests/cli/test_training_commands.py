@@ -1,0 +1,177 @@
+"""The commands as a new user types them, on small data."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from grit.cli.training_text import parse_seeds
+from grit.errors import GritError
+
+SMALL = [
+    "encoding.walk_steps=4",
+    "model.num_layers=1",
+    "model.hidden_dim=8",
+    "model.num_heads=2",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    with (path / "mine.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "SMILES", "weight"])
+        writer.writerows([f"m{k}", "C" * (k % 9 + 1) + ("O" if k % 2 else "N"), f"{k % 9 + 0.5}"] for k in range(60))
+        writer.writerow(["broken", "C(", "1.0"])
+    return path
+
+
+def grit(folder, *arguments, code=0):
+    environment = {**os.environ, "GRIT_DATA": str(folder / "data"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, "-m", "grit", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_fit_evaluate_predict(folder):
+    done = grit(
+        folder,
+        "fit",
+        "mine.csv",
+        "--target",
+        "weight",
+        "--preset",
+        "fast",
+        "--split",
+        "random",
+        "train.epochs=2",
+        *SMALL,
+    )
+    assert "SMILES from the column 'SMILES'; regression of weight (its values are numbers)." in done.stdout
+    assert "1 rows could not be used; runs/mine/data/skipped.csv says why" in done.stdout
+    assert "fingerprints + random forest" in done.stdout
+    assert "always the mean" in done.stdout
+    assert "Next: grit predict runs/mine/model" in done.stdout
+    assert "epoch 2/2" in done.stderr
+    shown = grit(folder, "evaluate", "runs/mine/model")
+    assert "test mae:" in shown.stdout
+    metrics = json.loads(grit(folder, "evaluate", "runs/mine/model", "--split", "val", "--json").stdout)
+    result = json.loads((folder / "runs/mine/model/result.json").read_text())
+    assert metrics["mae"] == pytest.approx(result["val"]["mae"], rel=1e-5)
+    told = grit(folder, "predict", "runs/mine/model", "mine.csv", "-o", "out.csv")
+    assert "out.csv: 61 rows, 1 without a prediction" in told.stdout
+    with (folder / "out.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["name"] for line in lines] == [*[f"m{k}" for k in range(60)], "broken"]
+    assert lines[-1]["prediction_note"] == "not valid SMILES"
+    again = grit(folder, "fit", "mine.csv", "--target", "weight", code=2)
+    assert "exists already. Go on with it by --resume" in again.stderr
+
+
+def test_machines_get_json_alone(folder):
+    done = grit(
+        folder,
+        "fit",
+        "mine.csv",
+        "--target",
+        "weight",
+        "--run",
+        "runs/json",
+        "--split",
+        "random",
+        "--no-forest",
+        "--json",
+        "train.epochs=1",
+        *SMALL,
+    )
+    assert {"test", "constant", "skipped", "seconds"} <= json.loads(done.stdout).keys()
+    assert done.stderr == ""
+
+
+def test_train_several_seeds(folder):
+    done = grit(folder, "train", "zinc-mini", "--seeds", "0,1", "train.epochs=1", "train.batch_size=500", *SMALL)
+    assert "2 seeds: mae" in done.stdout
+    assert {path.name for path in (folder / "runs" / "zinc-mini").iterdir()} == {"seed0", "seed1"}
+    again = grit(
+        folder, "train", "zinc-mini", "--seeds", "0,1", "--json", "train.epochs=1", "train.batch_size=500", *SMALL
+    )
+    summary = json.loads(again.stdout)
+    assert (summary["metric"], summary["runs"]) == ("mae", 2)
+    wrong = grit(folder, "train", "zinc-mini", "--seeds", "a,b", code=2)
+    assert "whole numbers with commas" in wrong.stderr
+
+
+def test_ctrl_c_saves_and_resume_goes_on(folder):
+    arguments = ["train", "zinc-mini", "--run", "runs/stopped", "train.epochs=30", "train.batch_size=50", *SMALL]
+    environment = {**os.environ, "GRIT_DATA": str(folder / "data"), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "grit", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    waited = time.monotonic() + 120
+    while not (folder / "runs/stopped/checkpoints/last.safetensors").exists() and time.monotonic() < waited:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert "everything is saved" in errors
+    assert "--resume" in errors
+    done = grit(folder, *arguments, "--resume")
+    assert "resumed at epoch" in done.stdout
+    assert "Next: grit evaluate runs/stopped" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "zinc"], "zinc has not been built yet"),
+        (["train", "zonc"], "unknown recipe 'zonc'"),
+        (["fit", "absent.csv", "--target", "y"], "No such file"),
+        (["fit", "mine.csv", "--target", "name", "--run", "runs/text"], "is text, such as 'broken'"),
+        (["fit", "mine.csv", "--target", "weight", "--run", "runs/p", "--preset", "huge"], "unknown preset 'huge'"),
+        (["evaluate", "absent"], "not a run folder"),
+        (["predict", "absent", "mine.csv", "-o", "o.csv"], "not a run folder"),
+        (["datasets", "zonc"], "unknown data set 'zonc'"),
+        (["datasets", "build", "a", "b"], "say: grit datasets"),
+    ],
+)
+def test_mistakes_are_one_message(folder, arguments, message):
+    assert message in grit(folder, *arguments, code=2).stderr
+
+
+def test_data_sets_are_listed_and_shown(folder):
+    assert "zinc-mini" in grit(folder, "datasets").stdout
+    shown = grit(folder, "datasets", "zinc-mini").stdout
+    assert "2,500" in shown
+    assert "train: 2,000 graphs" in shown
+
+
+def test_the_demo_runs_small(folder):
+    done = grit(folder, "demo", "train.epochs=1", *SMALL)
+    for name in ("GRIT", "always the mean", "aspirin", "caffeine", "fluorescein", "Next:"):
+        assert name in done.stdout
+    assert (folder / "runs" / "demo-1" / "result.json").exists()
+
+
+def test_parse_seeds():
+    assert parse_seeds("0,1, 2") == [0, 1, 2]
+    with pytest.raises(GritError, match="whole numbers"):
+        parse_seeds("x")

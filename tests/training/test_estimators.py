@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import grit
+from tests.training.small import small_graphs
+
+TINY = (
+    "encoding.walk_steps=4",
+    "model.num_layers=1",
+    "model.hidden_dim=16",
+    "model.num_heads=2",
+    "model.pooling=sum",
+    "model.attention_dropout=0.0",
+    "train.batch_size=8",
+    "train.lr=1e-2",
+)
+SMILES = ["C" * (k % 8 + 1) + ("O" if k % 2 else "N") for k in range(48)]
+CARBONS = np.array([each.count("C") for each in SMILES], dtype=float)
+OXYGEN = np.array(["oxygen" if "O" in each else "nitrogen" for each in SMILES])
+
+
+def test_regression_of_smiles():
+    model = grit.GritRegressor(epochs=25, overrides=TINY, seed=1)
+    assert model.fit(SMILES, CARBONS) is model
+    predicted = model.predict(SMILES)
+    assert predicted.shape == CARBONS.shape
+    assert np.abs(predicted - CARBONS).mean() < 0.6 * np.abs(CARBONS - CARBONS.mean()).mean()
+    assert model.score(SMILES, CARBONS) > 0.3
+
+
+def test_several_targets_and_missing_ones():
+    y = np.stack([CARBONS, -CARBONS], 1)
+    y[::4, 1] = np.nan
+    model = grit.GritRegressor(epochs=1, overrides=TINY).fit(SMILES, y)
+    assert model.predict(SMILES[:5]).shape == (5, 2)
+
+
+def test_classification_with_names():
+    model = grit.GritClassifier(epochs=40, overrides=TINY).fit(SMILES, OXYGEN)
+    assert model.classes_.tolist() == ["nitrogen", "oxygen"]
+    assert set(model.predict(SMILES)) <= {"nitrogen", "oxygen"}
+    chances = model.predict_proba(SMILES)
+    assert roc_auc_score(OXYGEN == "oxygen", chances[:, 1]) > 0.9
+    assert chances.shape == (48, 2)
+    np.testing.assert_allclose(chances.sum(1), 1, atol=1e-6)
+
+
+def test_three_classes_of_graphs():
+    graphs = small_graphs(count=40)[1:]
+    y = np.array([graph.num_nodes % 3 for graph in graphs])
+    model = grit.GritClassifier(epochs=1, overrides=TINY).fit(graphs, y)
+    assert set(model.predict(graphs)) <= {0, 1, 2}
+    assert model.predict_proba(graphs).shape == (39, 3)
+    assert "y" in graphs[0]
+    assert graphs[0].y.dtype.is_floating_point  # the user's graphs are left as they were
+
+
+def test_graphs_regression():
+    graphs = small_graphs(count=30)[1:]
+    model = grit.GritRegressor(epochs=1, overrides=TINY).fit(graphs, np.arange(29.0))
+    assert model.predict(graphs[:4]).shape == (4,)
+
+
+def test_scikit_learns_manners():
+    model = grit.GritRegressor(epochs=1, overrides=TINY, seed=3)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(epochs=2).epochs == 2
+    with pytest.raises(NotFittedError):
+        model.predict(SMILES)
+    scores = cross_val_score(model, np.array(SMILES, dtype=object), CARBONS, cv=2)
+    assert scores.shape == (2,)
+    pipeline = make_pipeline(FunctionTransformer(lambda x: [each.strip() for each in x]), model)
+    assert pipeline.fit([f" {each} " for each in SMILES], CARBONS).predict(SMILES[:3]).shape == (3,)
+
+
+def test_the_same_seed_gives_the_same_predictions():
+    first, second = (
+        grit.GritRegressor(epochs=1, overrides=TINY, seed=5).fit(SMILES, CARBONS).predict(SMILES) for _ in range(2)
+    )
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("make", "x", "y", "message"),
+    [
+        (
+            grit.GritRegressor,
+            ["CC", "xx(", "CO", "CN"],
+            [1.0, 2.0, 3.0, 4.5],
+            r"1 SMILES cannot be read; the first is 'xx\('",
+        ),
+        (grit.GritRegressor, ["CC"], [1.0, 2.0], "X has 1 entries and y has 2"),
+        (grit.GritClassifier, ["CC", "CO", "CN"], ["a", "a", "a"], "only the class"),
+        (
+            lambda: grit.GritRegressor(preset="huge"),
+            SMILES,
+            CARBONS,
+            "unknown preset 'huge'; there are fast, default, paper",
+        ),
+    ],
+)
+def test_mistakes(make, x, y, message):
+    with pytest.raises(grit.GritError, match=message):
+        make().fit(x, y)

@@ -1,0 +1,237 @@
+import csv
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import grit
+from grit.datasets import build, from_csv, from_pyg
+from grit.datasets.benchmark import BuildOptions
+from grit.datasets.zinc_mini import bundled_smiles
+from grit.training.predict_table import predict_stored, predict_table
+from grit.training.presets import preset_recipe
+from grit.training.run_folder import RunFolder
+from grit.training.train import RunOptions, train
+from tests.training.small import small_graphs, small_recipe, small_store
+
+TINY = (
+    "encoding.walk_steps=4",
+    "model.num_layers=1",
+    "model.hidden_dim=8",
+    "model.num_heads=2",
+    "train.epochs=1",
+    "train.warmup_epochs=0",
+)
+CPU = RunOptions(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def molecules(tmp_path_factory):
+    """A run on bundled molecules."""
+    folder = tmp_path_factory.mktemp("molecules")
+    store = build("zinc-mini", root=folder, options=BuildOptions(processes=1, limit=40))
+    result = train(grit.load_recipe("zinc-mini", *TINY), folder / "run", store=store, options=CPU)
+    return folder / "run", store, result
+
+
+def run_on_table(folder, rows, header, **options):
+    path = folder / "t.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    store = from_csv(path, targets=header[1:], processes=1, **options)
+    train(preset_recipe("fast", store.schema, *TINY), folder / "run", store=store, options=CPU)
+    return grit.load(folder / "run")
+
+
+def test_the_predictor_is_the_best_epoch(molecules):
+    run, store, result = molecules
+    predictor = grit.load(run)
+    assert predictor.evaluate(store)["mae"] == pytest.approx(result["test"]["mae"], rel=1e-6)
+    assert predictor.evaluate(store, "val")["mae"] == pytest.approx(result["val"]["mae"], rel=1e-6)
+    assert predictor.targets == ("constrained solubility",)
+    last = grit.load(RunFolder(run).last)
+    assert torch.equal(
+        last.network.state_dict()["stem.node.embedding.weight"],
+        predictor.network.state_dict()["stem.node.embedding.weight"],
+    )
+
+
+def test_smiles_and_stored_graphs_agree(molecules):
+    run, store, _ = molecules
+    predictor = grit.load(run)
+    smiles = [bundled_smiles()[int(row)] for row in store.rows]
+    outputs, _ = predictor.predict_store(store)
+    np.testing.assert_allclose(predictor.predict(smiles), outputs, rtol=1e-5, atol=1e-5)
+    assert predictor.embed(smiles[:3]).shape == (3, 8)
+
+
+def test_unreadable_smiles_are_nan_and_named(molecules):
+    predictor = grit.load(molecules[0])
+    with pytest.warns(UserWarning, match=r"1 SMILES cannot be read: 1 \('xx\(': not valid SMILES\)"):
+        outputs = predictor.predict(["CCO", "xx(", "c1ccccc1"])
+    assert np.isnan(outputs[:, 0]).tolist() == [False, True, False]
+    with pytest.raises(grit.GritError, match="none of the SMILES can be read"):
+        predictor.predict(["xx("])
+    with pytest.raises(grit.GritError, match=r"write \[item\]"):
+        predictor.predict("CCO")
+    with pytest.raises(grit.GritError, match="the list is empty"):
+        predictor.predict([])
+
+
+def test_runs_on_graphs(tmp_path):
+    store = small_store()
+    train(small_recipe("train.epochs=1"), tmp_path / "run", store=store, options=CPU)
+    predictor = grit.load(tmp_path / "run")
+    graphs = small_graphs()
+    outputs, _ = predictor.predict_store(store)
+    np.testing.assert_allclose(predictor.predict(graphs), outputs, rtol=1e-4, atol=1e-5)
+    with pytest.raises(grit.GritError, match="no molecules: pass PyG graphs, not SMILES"):
+        predictor.predict(["CC"])
+    with pytest.raises(grit.GritError, match="other features or targets"):
+        predictor.evaluate(from_pyg([graph_without_features() for _ in range(5)]))
+
+
+def graph_without_features():
+    from torch_geometric.data import Data
+
+    return Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([0.5]))
+
+
+def test_nodes(tmp_path):
+    graphs = small_graphs()
+    for graph in graphs:
+        graph.y = (graph.x[:, 0] < 5).long()
+    store = from_pyg(graphs, splits={"train": range(50), "val": range(50, 60), "test": range(60, 70)})
+    train(preset_recipe("fast", store.schema, *TINY), tmp_path / "run", store=store, options=CPU)
+    predictor = grit.load(tmp_path / "run")
+    outputs = predictor.predict(graphs[:3])
+    assert [each.shape for each in outputs] == [(graph.num_nodes, 1) for graph in graphs[:3]]
+    with pytest.raises(grit.GritError, match="do not fit a table of graphs"):
+        predict_stored(predictor, store, tmp_path / "out.csv")
+
+
+def test_edges(tmp_path):
+    graphs = small_graphs()
+    for number, graph in enumerate(graphs):
+        graph.edge_label_index = torch.tensor([[0, 1, 2], [1, 2, 0]])[:, : 1 + number % 3]
+        graph.edge_label = torch.rand(1 + number % 3)
+        del graph.y
+    store = from_pyg(graphs, splits={"train": range(50), "val": range(50, 60), "test": range(60, 70)})
+    result = train(preset_recipe("fast", store.schema, *TINY), tmp_path / "run", store=store, options=CPU)
+    assert result["metric"] == "mae"
+    outputs = grit.load(tmp_path / "run").predict(graphs[:4])
+    assert [len(each) for each in outputs] == [1, 2, 3, 1]
+
+
+def test_a_table_is_predicted_row_by_row(molecules, tmp_path):
+    predictor = grit.load(molecules[0])
+    rows = [
+        ["a", "CCO"],
+        [],
+        ["b", "xx("],
+        ["c", "c1ccccc1", "extra"],
+        ["d", "CCN"],
+        *[[str(k), "C" * (k % 9 + 1)] for k in range(1200)],
+    ]
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "smiles"], *rows])
+    steps = []
+    total, without = predict_table(
+        predictor, tmp_path / "in.csv", tmp_path / "out.csv", processes=2, progress=steps.append
+    )
+    assert (total, without, sum(steps)) == (1205, 3, 1205)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        header, *lines = list(csv.reader(file))
+    assert header == ["id", "smiles", "constrained solubility_pred", "prediction_note"]
+    assert [line[0] for line in lines[:6]] == ["a", "", "b", "c", "d", "0"]
+    assert [line[3] for line in lines[:5]] == ["", "empty line", "not valid SMILES", "3 fields, the header has 2", ""]
+    assert [line[2] == "" for line in lines[:5]] == [False, True, True, True, False]
+    wanted = predictor.predict(["CCO", "CCN", *[row[1] for row in rows[5:]]])[:, 0]
+    got = [float(line[2]) for line in lines if line[2]]
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_bad_tables_to_predict(molecules, tmp_path):
+    predictor = grit.load(molecules[0])
+    (tmp_path / "in.csv").write_text("smiles,prediction_note\nCC,x\n")
+    with pytest.raises(grit.GritError, match="has a column 'prediction_note' already"):
+        predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
+    (tmp_path / "in.csv").write_text("smiles\nCC\n")
+    with pytest.raises(grit.GritError, match="a regression has no class probabilities"):
+        predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", probabilities=True)
+    with pytest.raises(grit.GritError, match="cannot write"):
+        predict_table(predictor, tmp_path / "in.csv", tmp_path / "absent" / "out.csv", processes=1)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "columns", "labels"),
+    [
+        (
+            [["C" * (k % 9 + 1), k % 2] for k in range(40)],
+            ["smiles", "y"],
+            ["y_pred", "y_prob_0", "y_prob_1"],
+            {"0", "1"},
+        ),
+        (
+            [["C" * (k % 9 + 1), "abc"[k % 3]] for k in range(40)],
+            ["smiles", "y"],
+            ["y_pred", "y_prob_a", "y_prob_b", "y_prob_c"],
+            {"a", "b", "c"},
+        ),
+        (
+            [["C" * (k % 9 + 1), k % 2, "" if k % 5 == 0 else k % 3 % 2] for k in range(40)],
+            ["smiles", "p", "q"],
+            ["p_pred", "q_pred", "p_prob", "q_prob"],
+            {"0", "1"},
+        ),
+    ],
+)
+def test_classes_and_probabilities(rows, header, columns, labels, tmp_path):
+    predictor = run_on_table(tmp_path, rows, header)
+    predict_table(predictor, tmp_path / "t.csv", tmp_path / "out.csv", probabilities=True, processes=1)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert list(lines[0])[len(header) : -1] == columns
+    outputs = predictor.predict([row[0] for row in rows[:5]])
+    for line, output in zip(lines, outputs, strict=False):
+        chances = [float(line[name]) for name in columns if "_prob" in name]
+        assert {line[name] for name in columns if name.endswith("_pred")} <= labels
+        if len(predictor.classes) == 2:
+            assert chances == pytest.approx([1 - output[0], output[0]], abs=1e-4)
+            assert line["y_pred"] == predictor.classes[int(output[0] > 0.5)]
+        elif predictor.classes:
+            assert sum(chances) == pytest.approx(1, abs=1e-4)
+            assert line["y_pred"] == predictor.classes[int(np.argmax(chances))]
+    if predictor.classes:
+        assert set(predictor.predict_classes([row[0] for row in rows[:5]])) <= labels
+
+
+def test_a_store_is_predicted(molecules, tmp_path):
+    run, store, _ = molecules
+    predictor = grit.load(run)
+    assert predict_stored(predictor, store, tmp_path / "out.csv") == len(store)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["row"]) for line in lines] == store.rows.tolist()
+
+
+def test_runs_that_cannot_be_loaded(tmp_path):
+    with pytest.raises(grit.GritError, match="not a run folder"):
+        grit.load(tmp_path)
+    RunFolder.create(tmp_path / "new", small_recipe(), _data())
+    with pytest.raises(grit.GritError, match="no checkpoint yet"):
+        grit.load(tmp_path / "new")
+
+
+def _data():
+    from grit.training.run_folder import describe_data
+
+    return describe_data(small_store(), (0.0,), (1.0,))
+
+
+def test_no_warning_without_reason(molecules):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grit.load(molecules[0]).predict(["CCO"])
