@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grit
 from grit.datasets import DATASETS, BuildOptions, build, find_dataset, from_pyg, load
@@ -382,3 +384,101 @@ def test_statistics_of_every_kind_of_target():
     assert line([[1.5], [2.5]]) == "mean 2.0000, std 0.5000, 1.50 to 2.50"
     assert line([[0], [1], [1], [2]]) == "0 25.0%, 1 50.0%, 2 25.0%"
     assert line([[[1.0, 0.0]], [[0.0, float("nan")]]]) == "2 labels, 33.3% positive, 25.0% missing"
+
+
+def small_sources(folder):
+    """Small valid files of several forms: (data set, file) each."""
+    rng = np.random.default_rng(0)
+    np.savez(
+        folder / "zinc12k_graphs.npz",
+        x=np.array([0, 1, 2, 0, 3], dtype=np.int8),
+        edge_index=np.array([[0, 1, 0, 1], [1, 0, 1, 0]], dtype=np.int16),
+        edge_attr=np.array([1, 1, 2, 2], dtype=np.int8),
+        y=np.array([0.5, 1.5, 2.5], dtype=np.float32),
+        node_ptr=np.array([0, 2, 4, 5]),
+        edge_ptr=np.array([0, 2, 4, 4]),
+        split_sizes=np.array([1, 1, 1]),
+    )
+    np.savez(
+        folder / "cifar10_subset.npz",
+        x_train=np.repeat(rng.integers(0, 255, (1003, 4, 4, 1), dtype=np.uint8), 3, axis=3),
+        y_train=rng.integers(0, 10, 1003),
+        x_test=np.zeros((2, 4, 4, 3), dtype=np.uint8),
+        y_test=np.array([1, 2]),
+    )
+    graphs = [
+        {
+            "x": torch.rand(3, 1),
+            "pos": torch.rand(3, 2),
+            "edge_index": torch.tensor([[0], [1]]),
+            "edge_attr": torch.ones(1),
+            "y": torch.tensor([2]),
+        }
+    ]
+    content = io.BytesIO()
+    torch.save([graphs, graphs, graphs], content)
+    with zipfile.ZipFile(folder / "MNIST_v2.zip", "w") as archive:
+        archive.writestr("MNIST_v2.pt", content.getvalue())
+    (folder / "esol.csv").write_text(
+        "smiles,measured log solubility in mols per litre\n" + "".join(f"{'C' * n},{n / 2}\n" for n in range(1, 8))
+    )
+    return {"zinc": "zinc12k_graphs.npz", "cifar10": "cifar10_subset.npz", "mnist": "MNIST_v2.zip", "esol": "esol.csv"}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sources")
+    return folder, small_sources(folder)
+
+
+@pytest.mark.parametrize("name", ["zinc", "cifar10", "mnist", "esol"])
+def test_the_sources_of_the_fuzz_test_are_sound(name, sources, tmp_path):
+    assert (
+        len(
+            build(
+                name,
+                root=tmp_path,
+                folder=sources[0],
+                options=BuildOptions(processes=1, limit=1 if name != "esol" else 7),
+            )
+        )
+        >= 3
+    )
+
+
+@given(data=st.data(), name=st.sampled_from(["zinc", "cifar10", "mnist", "esol"]))
+def test_fuzz_sources(sources, tmp_path_factory, data, name):
+    """Random changes in the files of a source: only our own error comes out, and no half-made store is left."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    path = folder / sources[1][name]
+    content = bytearray((sources[0] / path.name).read_bytes())
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content)))]
+    for _ in range(data.draw(st.integers(0, 6))):
+        if content:
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(content))
+    try:
+        build(
+            name, root=folder / "r", folder=folder, options=BuildOptions(processes=1, limit=1 if name != "esol" else 7)
+        )
+    except grit.GritError:
+        assert not (folder / "r" / "stores" / name).exists()
+
+
+@given(st.data())
+def test_fuzz_idx(tmp_path_factory, data):
+    from grit.datasets.mnist import read_idx
+
+    content = bytearray(b"\x00\x00\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (2, 3, 3)) + bytes(18))
+    for _ in range(data.draw(st.integers(0, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    packed = bytearray(gzip.compress(bytes(content), mtime=0))
+    for _ in range(data.draw(st.integers(0, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "fuzz.gz"
+    path.write_bytes(bytes(packed))
+    try:
+        assert read_idx(path).dtype == np.uint8
+    except grit.GritError:
+        pass

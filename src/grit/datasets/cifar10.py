@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from grit.datasets.benchmark import Benchmark, Published
-from grit.datasets.files import SourceFile, read_member
+from grit.datasets.files import SourceFile, read_member, read_npz
 from grit.datasets.images import Images, image_source
 from grit.datasets.official_pyg import official_source
 from grit.datasets.superpixels import CIFAR10 as SETTINGS
@@ -43,11 +43,8 @@ def _records(data: bytes) -> tuple[Array, Array]:
 
 
 def _load_subset(folder: Path) -> Images:
-    try:
-        with np.load(folder / _SUBSET.name, allow_pickle=False) as arrays:
-            return Images(arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"])
-    except (OSError, ValueError, KeyError) as error:
-        raise GritError(f"cannot read {_SUBSET.name} in {str(folder)!r}: {error}") from None
+    arrays = read_npz(folder / _SUBSET.name, ("x_train", "y_train", "x_test", "y_test"))
+    return Images(arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"])
 
 
 CIFAR10 = Benchmark(

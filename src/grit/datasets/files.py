@@ -9,18 +9,22 @@ import hashlib
 import io
 import os
 import pickle
+import struct
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from grit.errors import GritError
+from grit.graphs.chunk import Array
 
 
 def data_root(root: str | Path | None = None) -> Path:
@@ -151,17 +155,8 @@ def read_member(archive: Path, name: str) -> bytes:
                         stream = tarred.extractfile(entry)
                         if stream is not None:
                             return stream.read()
-    except (
-        OSError,
-        EOFError,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-        NotImplementedError,
-    ) as error:
+    except (*_DAMAGE, tarfile.TarError) as error:
         raise GritError(f"cannot read the archive {str(archive)!r}: {error}") from None
-    except (ValueError, RuntimeError, MemoryError, OverflowError, zlib.error) as error:
-        raise GritError(f"the archive {str(archive)!r} is damaged: {error}") from None
     raise GritError(f"the archive {str(archive)!r} has no {name}.")
 
 
@@ -185,7 +180,7 @@ def extract(archive: Path, folder: Path) -> None:
                 tarred.extractall(target, filter="data")
     except GritError:
         raise
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, RuntimeError, ValueError, zlib.error) as error:
+    except (*_DAMAGE, tarfile.TarError) as error:
         raise GritError(f"cannot read the archive {str(archive)!r}: {error}") from None
 
 
@@ -206,10 +201,48 @@ def unpickle(data: bytes, where: str) -> Any:
     """Read a pickle that holds nothing but arrays, tensors, lists, dicts and plain values."""
     try:
         return _ArraysOnly(io.BytesIO(data)).load()
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError) as error:
+    except (*_DAMAGE, ImportError) as error:
         raise GritError(f"{where!r} cannot be read as a pickle of arrays: {error}") from None
-    except (AttributeError, ImportError, MemoryError, OverflowError, RuntimeError, NotImplementedError) as error:
-        raise GritError(f"{where!r} is damaged: {error}") from None
+
+
+# What the readers of NumPy and torch raise on damaged files: neither has an error type of its own.
+_DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    RuntimeError,
+    MemoryError,
+    SyntaxError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+    pickle.UnpicklingError,
+)
+
+
+def read_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
+    """Arrays of an ``.npz`` file; pickled objects in it are refused."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            return {name: file[name] for name in names}
+    except _DAMAGE as error:
+        raise GritError(f"cannot read {', '.join(names)} from {str(path)!r}: {error}") from None
+
+
+def read_tensors(data: bytes, where: str, allowed: Sequence[Any] = ()) -> Any:
+    """What ``torch.save`` wrote: tensors, lists, dicts and plain values, and the types in ``allowed``."""
+    import torch
+
+    try:
+        with torch.serialization.safe_globals(list(allowed)):
+            return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except _DAMAGE as error:
+        raise GritError(f"cannot read {where}: {error}") from None
 
 
 _ALLOWED = {

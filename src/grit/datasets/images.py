@@ -12,6 +12,7 @@ from grit.datasets.benchmark import BuildOptions, Plan, Source, capped, consecut
 from grit.datasets.files import SourceFile
 from grit.datasets.pieces import graph_pieces
 from grit.datasets.superpixels import SuperpixelSettings, superpixel_graph
+from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph
 
 NOTE = (
@@ -43,6 +44,17 @@ class _Make:
         return superpixel_graph(self.images[number], label=int(self.labels[number]), rng=rng, **asdict(self.settings))
 
 
+def _check(images: Images, where: str) -> None:
+    for pixels, labels in ((images.train, images.train_labels), (images.test, images.test_labels)):
+        square = pixels.ndim in (3, 4) and pixels.shape[1] == pixels.shape[2] and pixels.shape[3:] in ((), (3,))
+        if not square or pixels.dtype != np.uint8 or labels.shape != pixels.shape[:1] or labels.dtype.kind not in "iu":
+            raise GritError(
+                f"the images in {where!r} are {pixels.dtype} {pixels.shape} with labels {labels.dtype} {labels.shape}."
+            )
+        if labels.size and (int(labels.min()) < 0 or int(labels.max()) > 9):
+            raise GritError(f"the labels in {where!r} are not all 0 to 9.")
+
+
 def image_source(
     name: str,
     files: tuple[SourceFile, ...],
@@ -63,6 +75,7 @@ def _read(
     validation: int,
 ) -> Plan:
     images = load(folder)
+    _check(images, str(folder))
     counts = capped((len(images.train) - validation, validation, len(images.test)), options.limit)
     train = slice(validation, validation + counts["train"])
     parts = [(images.train, images.train_labels, train), (images.train, images.train_labels, slice(0, counts["val"]))]

@@ -1,7 +1,5 @@
 """The files of PyG's ``GNNBenchmarkDataset``: one archive with one ``.pt`` that holds three lists of graphs."""
 
-import io
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 import torch
 
 from grit.datasets.benchmark import BuildOptions, Plan, Source, capped, consecutive
-from grit.datasets.files import SourceFile, read_member
+from grit.datasets.files import SourceFile, read_member, read_tensors
 from grit.datasets.pieces import Piece, batched
 from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
@@ -43,11 +41,12 @@ def official_source(name: str, sizes: tuple[int, int, int]) -> Source:
 
 
 def _load(archive: Path, member: str) -> Any:
-    try:
-        content = torch.load(io.BytesIO(read_member(archive, member)), weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise GritError(f"cannot read {member} in {str(archive)!r}: {error}") from None
-    if not isinstance(content, list | tuple) or len(content) != 3:
+    content = read_tensors(read_member(archive, member), f"{member} in {str(archive)!r}")
+    if (
+        not isinstance(content, list | tuple)
+        or len(content) != 3
+        or not all(isinstance(part, list) for part in content)
+    ):
         raise GritError(f"{member} in {str(archive)!r} does not hold three lists of graphs.")
     return content
 

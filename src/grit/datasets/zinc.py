@@ -1,6 +1,5 @@
 """ZINC: constrained solubility of drug-like molecules; 12,000 of them (Dwivedi et al. 2020), or all 249,456."""
 
-import io
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 
 from grit.datasets.benchmark import Benchmark, BuildOptions, Plan, Published, Source, capped, consecutive, regression
 from grit.datasets.collect import Collected
-from grit.datasets.files import SourceFile, read_member, unpickle
+from grit.datasets.files import SourceFile, read_member, read_npz, unpickle
 from grit.datasets.molecules import zinc_graph
 from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched, molecule_pieces
 from grit.datasets.table import Table
@@ -73,14 +72,9 @@ def _official_graph(molecules: object, number: int) -> ArrayGraph:
 
 def _read_arrays(folder: Path, options: BuildOptions) -> Plan:
     """``zinc12k_graphs.npz``: the twelve thousand graphs as arrays, in official order."""
-    try:
-        with np.load(io.BytesIO((folder / "zinc12k_graphs.npz").read_bytes()), allow_pickle=False) as file:
-            arrays = {
-                name: file[name]
-                for name in ("x", "edge_index", "edge_attr", "y", "node_ptr", "edge_ptr", "split_sizes")
-            }
-    except (OSError, ValueError, KeyError) as error:
-        raise GritError(f"cannot read zinc12k_graphs.npz in {str(folder)!r}: {error}") from None
+    path = folder / "zinc12k_graphs.npz"
+    arrays = read_npz(path, ("x", "edge_index", "edge_attr", "y", "node_ptr", "edge_ptr", "split_sizes"))
+    _check_arrays(arrays, path)
     sizes = arrays["split_sizes"].tolist()
     counts = capped((sizes[0], sizes[1], sizes[2]), options.limit)
     first = dict(zip(counts, np.cumsum([0, *sizes[:2]]).tolist(), strict=True))
@@ -92,6 +86,27 @@ def _read_arrays(folder: Path, options: BuildOptions) -> Plan:
             yield Piece(GraphChunk.of(graphs), np.array(batch), [], [])
 
     return Plan(chosen.size, pieces(), consecutive(counts))
+
+
+def _check_arrays(arrays: dict[str, Array], path: Path) -> None:
+    graphs, nodes, edges = arrays["y"].shape, arrays["x"].shape, arrays["edge_attr"].shape
+    sound = (
+        len(graphs) == len(nodes) == len(edges) == 1
+        and arrays["node_ptr"].shape == arrays["edge_ptr"].shape == (graphs[0] + 1,)
+        and arrays["edge_index"].shape == (2, *edges)
+        and arrays["split_sizes"].shape == (3,)
+        and all(arrays[name].dtype.kind in "iu" for name in arrays if name != "y")
+        and int(arrays["split_sizes"].min()) >= 0
+        and int(arrays["split_sizes"].sum()) == graphs[0]
+        and all(
+            int(arrays[name][0]) == 0
+            and int(arrays[name][-1]) == total
+            and (np.diff(arrays[name].astype(np.int64)) >= 0).all()
+            for name, total in (("node_ptr", nodes[0]), ("edge_ptr", edges[0]))
+        )
+    )
+    if not sound:
+        raise GritError(f"the arrays in {str(path)!r} do not fit together.")
 
 
 def _array_graph(arrays: dict[str, Array], number: int) -> ArrayGraph:
