@@ -4,9 +4,15 @@ import pytest
 import torch
 
 import grit
+from grit.graphs.chunk import GraphChunk
+from grit.graphs.store import GraphStore
 from grit.training.config import TrainConfig
+from grit.training.loop import TrainingLoop
 from grit.training.optimisation import build_optimizer, learning_rate
-from tests.golden import FOLDER
+from grit.training.run_folder import RunFolder
+from grit.training.tasks import Task
+from grit.training.train import make_fabric
+from tests.golden import FOLDER, Case, assert_close
 
 SCHEDULES = json.loads((FOLDER / "misc.json").read_text())["schedules"]
 
@@ -32,3 +38,52 @@ def test_linear_schedule():
 def test_no_epochs_after_the_warm_up():
     config = TrainConfig(epochs=2, warmup_epochs=2, lr=1.0)
     assert [learning_rate(config, epoch) for epoch in range(3)] == [1e-6, 0.5, 1.0]
+
+
+def test_the_released_adamw_trajectory_through_our_loop(tmp_path):
+    """Eight steps on one batch, with clipping: losses, gradient norms before clipping, and predictions afterwards."""
+    case = Case("model_zinc_l2_steps")
+    steps = case.meta["steps"]
+    recipe = grit.load_recipe(
+        "zinc",
+        f"model.num_layers={case.meta['layers']}",
+        "model.attention_dropout=0.0",
+        f"train.lr={case.meta['lr']}",
+        f"train.weight_decay={case.meta['weight_decay']}",
+        "train.precision=64-true",
+    )
+    graphs = case.data_list(with_rrwp=True)
+    batch = grit.PairBatch.from_data_list(graphs, recipe.encoding.walk_steps).to(torch.float64)
+    benchmark = grit.datasets.DATASETS["zinc"]
+    chunk = GraphChunk(
+        num_nodes=batch.graphs.nodes_per_graph.numpy(),
+        num_edges=batch.graphs.edge_ptr.diff().numpy(),
+        x=batch.x.numpy(),
+        edge_index=torch.cat([graph.edge_index for graph in graphs], 1).numpy(),
+        edge_attr=batch.graphs.edge_attr.numpy(),
+        y=batch.y.numpy(),
+    )
+    everything = list(range(len(graphs)))
+    store = GraphStore.in_memory(
+        chunk,
+        name="case",
+        graphs=benchmark.schema,
+        task=benchmark.task,
+        splits={"train": everything, "val": everything},
+    )
+    loop = TrainingLoop(recipe, store, RunFolder(tmp_path), make_fabric("64-true", "cpu"), Task(benchmark.task))
+    released = grit.load_reference_checkpoint(case.under("sd."), recipe).double()
+    loop.network.load_state_dict(released.state_dict())
+    for group in loop.optimizer.param_groups:
+        group["lr"] = case.meta["lr"]
+    norms, clip = [], loop.fabric.clip_gradients
+
+    def clipping(*arguments, **options):
+        norms.append(clip(*arguments, **options).item())
+
+    loop.fabric.clip_gradients = clipping
+    loop.model.train()
+    losses = [loop._step(batch, ends_step=True) for _ in range(steps)]
+    assert losses == pytest.approx(case["steps64.loss"].tolist(), rel=0, abs=1e-8)
+    assert norms == pytest.approx(case["steps64.gradnorm"].tolist(), rel=1e-7)
+    assert_close(loop.network.eval()(batch), case["steps64.eval_pred_after"], 1e-7)

@@ -1,13 +1,10 @@
 """The optimizer and the learning rate of the released recipes."""
 
-from collections.abc import Callable
 from math import cos, pi
-from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from grit.graphs.batch import PairBatch
 from grit.training.config import TrainConfig
 
 
@@ -29,27 +26,3 @@ def learning_rate(config: TrainConfig, epoch: int) -> float:
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     """AdamW over all parameters; decay applies to every one that has a gradient, biases and norms included."""
     return torch.optim.AdamW(model.parameters(), lr=learning_rate(config, 0), weight_decay=config.weight_decay)
-
-
-class Step(NamedTuple):
-    """Loss of one step, and the norm of its gradient before clipping."""
-
-    loss: float
-    gradient_norm: float
-
-
-def train_step(
-    model: nn.Module,
-    batch: PairBatch,
-    loss_function: Callable[[Tensor, PairBatch], Tensor],
-    optimizer: torch.optim.Optimizer,
-    clip_norm: float | None,
-) -> Step:
-    """Forward, backward, clip, update."""
-    optimizer.zero_grad(set_to_none=True)
-    loss = loss_function(model(batch), batch)
-    loss.backward()  # type: ignore[no-untyped-call]
-    bound = float("inf") if clip_norm is None else clip_norm
-    norm = nn.utils.clip_grad_norm_(model.parameters(), bound)
-    optimizer.step()
-    return Step(loss=loss.item(), gradient_norm=norm.item())
