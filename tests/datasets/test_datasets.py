@@ -124,6 +124,8 @@ def test_existing_stores_are_kept(tmp_path):
     assert len(store) == 15
     assert len(load("zinc-mini", tmp_path)) == 15
     assert len(load(str(store.path))) == 15
+    with pytest.raises(grit.GritError, match=r"there is no store at .*moved"):
+        load(str(store.path) + "-elsewhere")
 
 
 def test_bad_requests(tmp_path):

@@ -170,6 +170,27 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(store, tmp_path):
     assert same_weights(tmp_path / "whole", tmp_path / "cut")
 
 
+def test_a_disk_that_fills_up(store, tmp_path):
+    """On a real, tiny file system, where the tests may mount one: the run ends clearly, and goes on when there is room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here; test_checkpoint.py has the same with a simulated disk")
+    recipe = small_recipe("model.hidden_dim=32")
+    try:
+        with pytest.raises(
+            grit.GritError, match="No space left on device. The one before is kept; make room and resume"
+        ):
+            train(recipe, disk / "run", store=store, options=ALWAYS)
+        assert read_checkpoint(disk / "run" / "checkpoints" / "last.safetensors")
+        subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+        train(recipe, disk / "run", store=store, resume=True, options=ALWAYS)
+        train(recipe, tmp_path / "whole", store=store, options=ALWAYS)
+        assert same_weights(disk / "run", tmp_path / "whole")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
 def test_a_checkpoint_of_another_model(store, tmp_path):
     train(small_recipe("train.epochs=1"), tmp_path / "run", store=store, options=ALWAYS)
     folder = RunFolder(tmp_path / "run")

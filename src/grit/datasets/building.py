@@ -25,6 +25,8 @@ def load(name: str, root: str | Path | None = None) -> GraphStore:
     """Open a data set by name, or any store by its path; data that comes with the package is built on first use."""
     if Path(name).is_dir():
         return GraphStore.open(name)
+    if Path(name).parent != Path("."):
+        raise GritError(f"there is no store at {name!r}. If it was moved, name its new place.")
     benchmark = find_dataset(name)
     path = store_path(name, root)
     if not path.exists():
