@@ -134,7 +134,7 @@ def test_ctrl_c_saves_and_resume_goes_on(folder):
     assert process.returncode == 2, errors
     assert "everything is saved" in errors
     assert "--resume" in errors
-    done = grit(folder, *arguments, "--resume")
+    done = grit(folder, "train", "runs/stopped", "--resume")  # the run folder says the rest
     assert "resumed at epoch" in done.stdout
     assert "Next: grit evaluate runs/stopped" in done.stdout
 

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from grit.cli import datasets, demo, evaluate, fit, predict, recipes, train
+from grit.cli import datasets, demo, evaluate, fit, predict, recipes, reproduce, train
 from grit.errors import GritError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("datasets")(datasets.datasets)
 app.command("recipes")(recipes.recipes)
+app.command("reproduce")(reproduce.reproduce)
 app.command("demo")(demo.demo)
 
 

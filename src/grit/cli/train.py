@@ -10,7 +10,10 @@ from grit.cli.options import Compile, Device, Json, Resume, Root, Workers
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe (grit recipes lists them), or a YAML file of your own.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(help="A recipe (grit recipes lists them), a YAML file of your own, or a run folder to resume."),
+    ],
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. model.num_layers=4")] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/RECIPE-seedN]")] = None,
     seeds: Annotated[
@@ -27,9 +30,12 @@ def train(
     """Train a recipe, and test it at the epoch that is best on validation."""
     from grit.cli.training_text import parse_seeds, print_several, say_to, train_and_show
     from grit.training.recipe import load_recipe, scale_warmup
+    from grit.training.recipe import recipes as names
     from grit.training.train import RunOptions
 
     changes = overrides or []
+    if resume and run is None and recipe not in names() and (Path(recipe) / "config.yaml").is_file():
+        run, recipe = Path(recipe), str(Path(recipe) / "config.yaml")
     chosen = scale_warmup(load_recipe(recipe, *changes), load_recipe(recipe), changes, say_to(as_json))
     options = RunOptions(device, save_every, workers, compile_model, root)
     name = Path(recipe).stem

@@ -1,0 +1,52 @@
+"""What ``grit reproduce`` prints."""
+
+import difflib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from grit.cli.progress import progress_bar
+from grit.errors import GritError
+from grit.studies import STUDIES, Workbench
+from grit.studies.study import length
+
+
+def list_studies() -> None:
+    """All studies, a line each."""
+    width = max(map(len, STUDIES))
+    for name, study in STUDIES.items():
+        print(f"{name:{width}}  {study.summary} [{study.paper}]")
+    print("\nNext: grit reproduce NAME --budget smoke")
+
+
+def run_study(name: str, settings: Sequence[str], budget: str, run: Path | None, root: Path | None) -> None:
+    """Run one, and say what it made."""
+    if name not in STUDIES:
+        near = difflib.get_close_matches(name, STUDIES, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise GritError(f"unknown study {name!r}{hint}. `grit reproduce` lists them.")
+    folder = Path("runs") / f"{name}-{budget}" if run is None else run
+    bench = Workbench(folder, budget, root, say=print, track=_track, options=_parse(settings))
+    try:
+        STUDIES[name].run(bench)
+    except KeyboardInterrupt:
+        print(f"stopped; what was done is kept in {folder}. The same command goes on.", file=sys.stderr)
+        raise
+    print("made: " + ", ".join(str(path) for path in bench.made))
+    print(f"Next: read {bench.made[0]}" if bench.made else "Next: grit reproduce")
+
+
+def _track(items: Iterable[Any], what: str) -> Iterator[Any]:
+    with progress_bar() as bar:
+        yield from bar.track(items, total=length(items), description=what)
+
+
+def _parse(settings: Sequence[str]) -> dict[str, str]:
+    parsed = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise GritError(f"{setting!r} is not of the form key=value.")
+        parsed[key] = value
+    return parsed
