@@ -484,3 +484,12 @@ def test_fuzz_idx(tmp_path_factory, data):
         assert read_idx(path).dtype == np.uint8
     except grit.GritError:
         pass
+
+
+def test_a_folder_of_the_same_name_does_not_hide_a_data_set(tmp_path, monkeypatch):
+    (tmp_path / "zinc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(grit.GritError, match="zinc has not been built yet"):
+        load("zinc", tmp_path / "data")
+    with pytest.raises(grit.GritError, match="not a graph store"):
+        load("./zinc")

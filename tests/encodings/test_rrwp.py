@@ -12,6 +12,8 @@ from grit.graphs.convert import pack
 from tests.golden import Case
 from tests.graph_strategies import graphs, permuted
 
+pytestmark = pytest.mark.usefixtures("each_form")
+
 CASES = ["rrwp_k21_mixed", "rrwp_k8_selfloop_multi", "rrwp_k2"]
 
 

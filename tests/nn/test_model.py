@@ -9,6 +9,8 @@ from grit.graphs.schema import Features, GraphSchema
 from grit.nn.activation import ACTIVATIONS
 from tests.graph_strategies import featured_graphs, permuted
 
+pytestmark = pytest.mark.usefixtures("each_form")
+
 NODE, EDGE = Features(kind="category", sizes=(5,)), Features(kind="category", sizes=(3,))
 SMALL = {"walk_steps": 4, "num_layers": 2, "hidden_dim": 8, "num_heads": 2}
 

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 import grit
 from tests.golden import Case, assert_close
 
+pytestmark = pytest.mark.usefixtures("each_form")
+
 MODELS = ["model_zinc_full", "model_zinc_l2_steps", "model_mnist_l2", "model_pattern_l2", "model_peptides-func_l1"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from grit.datasets.benchmark import Benchmark, BuildOptions, Source
 from grit.datasets.collect import Description, collect
 from grit.datasets.files import data_root, fetch
-from grit.datasets.table_of_datasets import find_dataset
+from grit.datasets.table_of_datasets import DATASETS, find_dataset
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore
@@ -22,8 +22,11 @@ def store_path(name: str, root: str | Path | None = None) -> Path:
 
 
 def load(name: str, root: str | Path | None = None) -> GraphStore:
-    """Open a data set by name, or any store by its path; data that comes with the package is built on first use."""
-    if Path(name).is_dir():
+    """Open a data set by name, or any store by its path; data that comes with the package is built on first use.
+
+    A name of the table is the data set even where a folder happens to be called the same; ``./zinc`` is that folder.
+    """
+    if _is_folder(name):
         return GraphStore.open(name)
     if Path(name).parent != Path("."):
         raise GritError(f"there is no store at {name!r}. If it was moved, name its new place.")
@@ -41,7 +44,11 @@ def load(name: str, root: str | Path | None = None) -> GraphStore:
 
 def load_schema(name: str) -> GraphSchema:
     """Features and targets of a data set by name, or of a store by its folder, without opening its arrays."""
-    return read_manifest(Path(name)).graphs if Path(name).is_dir() else find_dataset(name).schema
+    return read_manifest(Path(name)).graphs if _is_folder(name) else find_dataset(name).schema
+
+
+def _is_folder(name: str) -> bool:
+    return name not in DATASETS and Path(name).is_dir()
 
 
 def build(

@@ -16,6 +16,7 @@ from torch import Tensor
 from grit.errors import GritError
 from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.tensor_tree import TensorTree
+from grit.kernels.memory import check_fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +136,7 @@ def _all_pairs(graphs: PackedGraphs) -> Pairs:
     first_node = torch.repeat_interleave(graphs.node_ptr[:-1], n, output_size=graphs.num_nodes)  # (N,)
     row_ptr = offsets(row_length)  # (N + 1,)
     num_pairs = int(row_ptr[-1])
+    check_fits(num_pairs, 4 * 8, device, "the list of all pairs")  # and some to build it
     nodes = torch.arange(graphs.num_nodes, device=device)
     query = torch.repeat_interleave(nodes, row_length, output_size=num_pairs)  # (P,)
     key = torch.arange(num_pairs, device=device) + (first_node - row_ptr[:-1])[query]  # (P,)

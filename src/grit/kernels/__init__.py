@@ -1,4 +1,12 @@
-"""The operations over node pairs that attention is made of.
+"""The operations over node pairs that attention is made of, in two forms.
 
-`grit.kernels.plain` has them in plain PyTorch: the definition, on any device and in any floating-point type.
+`grit.kernels.plain` has them in plain PyTorch: the definition, on any device and in any floating-point type. The fused form
+(``cpp/``, `grit.kernels.pair_attention`) does everything between one layer's pair tensor and the next in one pass, tile by
+tile in cache, on CPU in float32 and float64. It is compiled on first use. ``GRIT_KERNELS=plain|fused|auto``, or `use` within
+a program, chooses.
 """
+
+from grit.kernels.choice import Status, status, use
+from grit.kernels.memory import keep_freed_memory
+
+__all__ = ["Status", "keep_freed_memory", "status", "use"]

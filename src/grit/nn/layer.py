@@ -27,8 +27,11 @@ from torch import Tensor, nn
 
 from grit.errors import GritError
 from grit.graphs.pairs import Pairs
+from grit.kernels.dropout import draw_seed, dropout
 from grit.nn.activation import activation_function
 from grit.nn.attention import ATTENTIONS
+from grit.nn.attention.contract import PairRows
+from grit.nn.attention.grit import GritAttention
 from grit.nn.norm import BatchNorm
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
@@ -109,6 +112,54 @@ class GritLayer(nn.Module):
 
     def forward(self, x: Tensor, pair: Tensor, pairs: Pairs, log_degree: Tensor) -> tuple[Tensor, Tensor]:
         """Update nodes and pairs."""
+        x, rows = self.step(x, PairRows(pair), pairs, log_degree)
+        return x, rows.normalised()
+
+    def step(self, x: Tensor, pair: PairRows, pairs: Pairs, log_degree: Tensor) -> tuple[Tensor, PairRows]:
+        """`forward` on pairs whose normalisation is left to whoever reads them: what layers of one model hand on."""
+        self._check(x, log_degree)
+        if isinstance(self.attention, GritAttention) and self.attention.can_fuse(x, pair):
+            node, pair = self._attend_fused(self.attention, x, pair, pairs)  # (N, D), (P, D)
+        else:
+            node, pair = self._attend(x, pair, pairs)  # (N, D), (P, D)
+        x = self.node_norm(x + self._node_update(node, log_degree))  # (N, D)
+        x = self.ffn_norm(x + self._ffn(x))  # (N, D)
+        return x, pair
+
+    def _attend(self, x: Tensor, pair: PairRows, pairs: Pairs) -> tuple[Tensor, PairRows]:
+        rows = pair.normalised()  # (P, D)
+        attended = self.attention(x, rows, pairs)
+        if self.update_pairs:
+            hidden = attended.pair
+            if self._pair_dropout:
+                hidden = dropout(hidden, self._pair_dropout, draw_seed())
+            rows = self.pair_norm(rows + self.pair_out(hidden))  # (P, D)
+        return attended.node, PairRows(rows)
+
+    def _attend_fused(
+        self, attention: GritAttention, x: Tensor, pair: PairRows, pairs: Pairs
+    ) -> tuple[Tensor, PairRows]:
+        """The same as `_attend`, with fused kernels; see `grit.kernels`."""
+        norm = self.pair_norm
+        node, result = attention.fused(
+            x,
+            pair,
+            pairs,
+            self.pair_out if self.update_pairs else None,
+            pair_dropout=self._pair_dropout if self.update_pairs else 0.0,
+            want_moments=self.training and isinstance(norm, BatchNorm),
+        )
+        if not self.update_pairs:
+            return node, pair
+        if not isinstance(norm, BatchNorm):
+            return node, PairRows(norm(result.out))
+        return node, PairRows(result.out, *norm.as_affine(result.mean, result.deviations, pairs.num_pairs))
+
+    @property
+    def _pair_dropout(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _check(self, x: Tensor, log_degree: Tensor) -> None:
         if self.training and x.shape[0] == 1 and isinstance(self.node_norm, nn.BatchNorm1d):
             raise GritError(
                 "the batch holds a single node: batch normalisation in training mode needs at least two. "
@@ -118,12 +169,6 @@ class GritLayer(nn.Module):
             raise GritError(
                 f"log_degree has shape {tuple(log_degree.shape)}, expected one number for each of {x.shape[0]} nodes."
             )
-        attended = self.attention(x, pair, pairs)
-        x = self.node_norm(x + self._node_update(attended.node, log_degree))  # (N, D)
-        x = self.ffn_norm(x + self._ffn(x))  # (N, D)
-        if self.update_pairs:
-            pair = self.pair_norm(pair + self.pair_out(self._drop(attended.pair)))  # (P, D)
-        return x, pair
 
     def _node_update(self, node: Tensor, log_degree: Tensor) -> Tensor:
         node = self._drop(node)

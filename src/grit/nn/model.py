@@ -1,11 +1,16 @@
 """GRIT itself: stem, layers, readout, head."""
 
+from collections.abc import Iterator
+
+import torch
 from torch import Tensor, nn
 
 from grit.encodings import check_walk_steps, encoding_kind
 from grit.errors import GritError
 from grit.graphs.batch import PairBatch
 from grit.graphs.schema import GraphSchema
+from grit.kernels.memory import check_fits
+from grit.nn.attention.contract import PairRows
 from grit.nn.heads import HEADS, readout_class
 from grit.nn.layer import GritLayer
 from grit.nn.stem import Stem
@@ -104,11 +109,26 @@ class Grit(nn.Module):
                 f"Grit reads a PairBatch, got {type(batch).__name__}. "
                 "Make one with grit.PairBatch.from_data_list([...], walk_steps) or PairBatch.from_pyg(batch, walk_steps)."
             )
-        x, pair = self.stem(batch)  # (N, D), (P, D)
-        for layer in self.layers:
-            x, pair = layer(x, pair, batch.pairs, batch.log_degree)
+        self._check_fits(batch)
+        x, first = self.stem(batch)  # (N, D), (P, D)
+        pair = PairRows(first)
+        del first  # so that no more pair tensors stay alive than are needed
+        for layer in self._layers():
+            x, pair = layer.step(x, pair, batch.pairs, batch.log_degree)
         rows: Tensor = self.readout(x, pair, batch)
         return rows
+
+    def _check_fits(self, batch: PairBatch) -> None:
+        """An error now is better than a process that the system kills for its memory."""
+        if torch.compiler.is_compiling():
+            return
+        tensors = len(self.layers) + 2 if torch.is_grad_enabled() else 2  # one per layer is kept for the backward pass
+        width = self.stem.hidden_dim * next(self.parameters()).element_size()
+        what = "a training step" if torch.is_grad_enabled() else "a prediction"
+        check_fits(batch.num_pairs, tensors * width, batch.pairs.query.device, what)
+
+    def _layers(self) -> Iterator[GritLayer]:
+        yield from self.layers  # type: ignore[misc]
 
     @property
     def num_parameters(self) -> int:

@@ -23,15 +23,44 @@ class BatchNorm(nn.BatchNorm1d):
         mean = _total(rows.sum(0)) / count  # (D,)
         centred = rows - mean
         variance = _total(centred.square().sum(0)) / count  # (D,)
-        with torch.no_grad():
-            assert self.running_mean is not None
-            assert self.running_var is not None
-            assert self.num_batches_tracked is not None
-            assert self.momentum is not None
-            self.num_batches_tracked += 1
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+        self._follow(mean, variance, count)
         return (centred * (variance + self.eps).rsqrt() * self.weight + self.bias).to(x.dtype)
+
+    def as_affine(self, mean: Tensor, deviations: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The same normalisation as ``rows * scale + shift``, from the rows' moments: scale and shift, both (D,).
+
+        Args:
+            mean: (D,), over this process's rows.
+            deviations: (D,), the sum of their squared deviations from it.
+            count: How many rows there are.
+
+        In evaluation the moments are not read.
+        """
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        if self.training:
+            rows = mean.new_tensor([count])
+            if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+                local, rows = mean, _total(rows)
+                mean = _total(local * count) / rows
+                deviations = _total(deviations + count * (local - mean).square())
+            variance = deviations / rows
+            self._follow(mean, variance, rows)
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = self.weight * (variance + self.eps).rsqrt()
+        return scale, self.bias - mean * scale
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
+        """Let the running statistics follow those of a batch."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        assert self.momentum is not None
+        self.num_batches_tracked += 1
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
 
 
 class _SumOverProcesses(torch.autograd.Function):

@@ -14,6 +14,7 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from grit.datasets import load
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
+from grit.kernels.memory import keep_freed_memory
 from grit.training.config import Recipe
 from grit.training.loop import Event, TrainingLoop
 from grit.training.run_folder import RunFolder, describe_data
@@ -65,6 +66,7 @@ def train(
         What is written to ``result.json``.
     """
     options = RunOptions() if options is None else options
+    keep_freed_memory()
     fabric = make_fabric(recipe.train.precision, options.device)
     store = load(recipe.dataset, options.root) if store is None else store
     for split in ("train", "val"):

@@ -18,13 +18,14 @@ from math import sqrt
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
+from grit.kernels.dropout import draw_seed, dropout
+from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention
 from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
 from grit.nn.activation import activation_function
-from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads, check_rows
+from grit.nn.attention.contract import AttentionOutput, PairAttention, PairRows, check_heads, check_rows
 
 
 def grit_attention(
@@ -40,8 +41,11 @@ def grit_attention(
     clamp: float | None,
     activation: Callable[[Tensor], Tensor],
     attention_dropout: float,
+    seed: Tensor | None = None,
 ) -> AttentionOutput:
     """Equation (2), all heads at once, everything linear in x and e already projected.
+
+    ``seed``, drawn if it is not given, decides which attention weights are dropped.
 
     Shapes:
         query, key, value: (N, H, C), that is W_Q x, W_K x, W_V x.
@@ -54,12 +58,20 @@ def grit_attention(
     if clamp is not None:
         logits = logits.clamp(-clamp, clamp)
     weights = row_softmax(logits, pairs)  # (P, H)
-    alpha = F.dropout(weights, attention_dropout).unsqueeze(-1)  # (P, H, 1)
+    if attention_dropout > 0 and seed is None:
+        seed = draw_seed()
+    alpha = (dropout(weights, attention_dropout, seed) if seed is not None else weights).unsqueeze(-1)  # (P, H, 1)
     from_nodes = row_sum(alpha * at_pairs(value, j), pairs)  # (N, H, C)
-    # W_Ev is linear, so it is applied once per node to the sum instead of once per pair.
-    from_pairs = torch.einsum("nhc,hcd->nhd", row_sum(alpha * e_hat, pairs), pair_value)  # (N, H, C)
-    node = (from_nodes + from_pairs).flatten(1)  # (N, D)
+    node = add_pair_value(from_nodes, row_sum(alpha * e_hat, pairs), pair_value)  # (N, D)
     return AttentionOutput(node=node, pair=e_hat.flatten(1), weights=weights)
+
+
+def add_pair_value(from_nodes: Tensor, from_pairs: Tensor, pair_value: Tensor) -> Tensor:
+    """x̂ from Σ_j α_ij v_j and Σ_j α_ij ê_ij, both (N, H, C) -> (N, D).
+
+    W_Ev (H, C, C) is linear, so it is applied once per node to the sum instead of once per pair.
+    """
+    return (from_nodes + torch.einsum("nhc,hcd->nhd", from_pairs, pair_value)).flatten(1)
 
 
 class GritAttention(PairAttention):
@@ -125,6 +137,63 @@ class GritAttention(PairAttention):
             activation=self.activation,
             attention_dropout=self.attention_dropout if self.training else 0.0,
         )
+
+    def can_fuse(self, x: Tensor, pair: PairRows) -> bool:
+        """Whether `fused` can take the place of `forward`."""
+        return self.activation is torch.relu and fused_is_possible(x, pair.rows, x.shape[1], self.num_heads)
+
+    def fused(
+        self,
+        x: Tensor,
+        pair: PairRows,
+        pairs: Pairs,
+        pair_out: nn.Linear | None,
+        *,
+        pair_dropout: float,
+        want_moments: bool,
+    ) -> tuple[Tensor, PairResult]:
+        """Attention and pair update in one operation: x̂ (N, D), and e + W_Eo ê if ``pair_out`` is given.
+
+        Args:
+            x: (N, D).
+            pair: (P, D), its normalisation still to be applied.
+            pairs: The pairs.
+            pair_out: W_Eo; None if pairs are not rewritten.
+            pair_dropout: On ê before W_Eo.
+            want_moments: Whether the mean and deviations of the result are wanted.
+        """
+        check_rows(x, pair.rows, pairs)
+        attention_dropout = self.attention_dropout if self.training else 0.0
+        drops = (attention_dropout, pair_dropout)
+        seeds = (
+            torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
+            if any(drops)
+            else None
+        )
+        result = PairResult(
+            *pair_attention(
+                self.query(x),
+                self.key(x),
+                self.value(x),
+                pair.rows,
+                pair.scale,
+                pair.shift,
+                self.pair_scale.weight,
+                self.pair_scale.bias,
+                self.pair_shift.weight,
+                self.pair_shift.bias,
+                self.score,
+                None if pair_out is None else pair_out.weight,
+                None if pair_out is None else pair_out.bias,
+                pairs.row_ptr,
+                pairs.key,
+                seeds,
+                self.clamp,
+                *drops,
+                want_moments,
+            )
+        )
+        return add_pair_value(self._heads(result.node_sum), self._heads(result.pair_sum), self.pair_value), result
 
     def _heads(self, flat: Tensor) -> Tensor:
         return flat.view(-1, self.num_heads, self.head_dim)  # (..., D) -> (..., H, C)

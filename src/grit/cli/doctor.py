@@ -1,0 +1,8 @@
+"""``grit doctor``."""
+
+
+def doctor() -> None:
+    """Say what this installation can do: versions, kernels, threads, data."""
+    from grit.cli.doctor_text import print_report
+
+    print_report()

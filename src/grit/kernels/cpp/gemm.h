@@ -1,0 +1,91 @@
+// Matrix products on tiles that stay in cache. All column counts are multiples of the vector length: buffers are padded.
+#pragma once
+
+#include "vector.h"
+
+namespace grit {
+
+#if defined(__AVX512F__)
+constexpr int kTileRowsStep = 12;  // rows of a tile are padded to a multiple of this
+constexpr int kColumnsStep = 8;    // rows of a weight gradient that are worked on at once
+#else
+constexpr int kTileRowsStep = 6;
+constexpr int kColumnsStep = 4;
+#endif
+constexpr int kPanel = 2;  // vectors in a panel of packed weights
+
+// C (Rows, Vectors * lanes) = start + A B, where `start` is C itself, or `bias` repeated, or 0.
+template <class T, int Rows, int Vectors, bool Accumulate>
+inline __attribute__((always_inline)) void micro_product(long depth, const T* a, long a_row, long a_depth, const T* b,
+                                                         long b_depth, T* c, long c_row, const T* bias) {
+  Vector<T> sum[Rows][Vectors];
+  GRIT_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    GRIT_UNROLL
+    for (int v = 0; v < Vectors; ++v) {
+      if constexpr (Accumulate)
+        sum[r][v] = load(c + r * c_row + v * kLanes<T>);
+      else
+        sum[r][v] = bias ? load(bias + v * kLanes<T>) : Vector<T>{};
+    }
+  }
+  for (long p = 0; p < depth; ++p) {
+    Vector<T> row[Vectors];
+    GRIT_UNROLL
+    for (int v = 0; v < Vectors; ++v) row[v] = load(b + p * b_depth + v * kLanes<T>);
+    GRIT_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const Vector<T> left = all<T>(a[r * a_row + p * a_depth]);
+      GRIT_UNROLL
+      for (int v = 0; v < Vectors; ++v) sum[r][v] += left * row[v];
+    }
+  }
+  GRIT_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    GRIT_UNROLL
+    for (int v = 0; v < Vectors; ++v) store(c + r * c_row + v * kLanes<T>, sum[r][v]);
+  }
+}
+
+// C (rows, columns) = bias + A (rows, depth) W, W packed by `pack_panels`. Rows up to the next multiple of
+// kTileRowsStep are written too: A and C must have room for them.
+template <class T>
+inline void product(long rows, long depth, long columns, const T* a, long a_row, const T* packed, T* c, long c_row,
+                    const T* bias) {
+  constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
+  long n = 0;
+  for (; n + wide <= columns; n += wide)
+    for (long r = 0; r < rows; r += kTileRowsStep)
+      micro_product<T, kTileRowsStep, kPanel, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, wide,
+                                                     c + r * c_row + n, c_row, bias ? bias + n : nullptr);
+  for (; n < columns; n += lanes)
+    for (long r = 0; r < rows; r += kTileRowsStep)
+      micro_product<T, kTileRowsStep, 1, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, lanes,
+                                                c + r * c_row + n, c_row, bias ? bias + n : nullptr);
+}
+
+// C (left, right) += A^T B for A (rows, left) and B (rows, right); left and right are padded.
+template <class T>
+inline void add_outer_product(long rows, long left, long right, const T* a, long a_row, const T* b, long b_row, T* c,
+                              long c_row) {
+  constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
+  long n = 0;
+  for (; n + wide <= right; n += wide)
+    for (long m = 0; m < left; m += kColumnsStep)
+      micro_product<T, kColumnsStep, kPanel, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
+  for (; n < right; n += lanes)
+    for (long m = 0; m < left; m += kColumnsStep)
+      micro_product<T, kColumnsStep, 1, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
+}
+
+// Where element (p, n) of a (depth, columns) matrix goes in the packed form.
+template <class T>
+inline long packed_at(long p, long n, long depth, long columns) {
+  constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
+  const long last = columns / wide * wide;  // columns from here on are in panels of one vector
+  const long width = n < last ? wide : lanes;
+  const long panel = n - (n < last ? n % wide : (n - last) % lanes);
+  return panel * depth + p * width + (n - panel);
+}
+
+}  // namespace grit

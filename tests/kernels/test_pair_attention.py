@@ -1,0 +1,290 @@
+"""The fused form against the plain one, which is the definition."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+import grit
+from grit import kernels
+from grit.graphs.convert import pack
+from grit.kernels.pair_attention import fused_is_possible
+from grit.nn.attention import GritAttention
+from grit.nn.attention.contract import PairRows
+from grit.nn.layer import GritLayer
+from tests.graph_strategies import featured_graphs, graphs
+
+pytestmark = pytest.mark.skipif(kernels.status().active != "fused", reason=kernels.status().reason)
+
+
+def setting(data_list, *, kind="all", seed=0, dtype=torch.float64, training=True, affine=False, **options):
+    options = {"hidden_dim": 12, "num_heads": 2, **options}
+    torch.manual_seed(seed)
+    layer = GritLayer(**options).to(dtype).train(training)
+    for parameter in layer.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    packed = pack(data_list)
+    pairs = grit.choose_pairs(packed, kind)
+    width = options["hidden_dim"]
+    x, rows = torch.randn(packed.num_nodes, width, dtype=dtype), torch.randn(pairs.num_pairs, width, dtype=dtype)
+    scale, shift = (torch.randn(width, dtype=dtype), torch.randn(width, dtype=dtype)) if affine else (None, None)
+    return layer, x, PairRows(rows, scale, shift), pairs, torch.rand(packed.num_nodes, dtype=dtype)
+
+
+def outcome(form, layer, x, pair, pairs, log_degree, *, seed=5):
+    """Outputs, all gradients, and the buffers afterwards, for a loss that reads every output with its own weight."""
+    layer = copy.deepcopy(layer)
+    leaves = [t.clone().requires_grad_() for t in (x, *pair) if t is not None]
+    torch.manual_seed(seed)
+    with kernels.use(form):
+        assert layer.attention.can_fuse(x, pair) == (form == "fused")
+        out_x, out_pair = layer.step(leaves[0], PairRows(*leaves[1:]), pairs, log_degree)
+    outputs = [out_x, out_pair.normalised()] if layer.update_pairs else [out_x]
+    torch.manual_seed(seed + 1)
+    loss = sum((out * torch.randn_like(out)).sum() for out in outputs)
+    wanted = [*leaves, *layer.parameters()]
+    gradients = torch.autograd.grad(loss, wanted, allow_unused=True)
+    return outputs, gradients, [b.clone() for b in layer.buffers()]
+
+
+def assert_same(left, right, *, outputs, gradients):
+    for ours, theirs in zip(left[0] + left[2], right[0] + right[2], strict=True):
+        assert_near(ours, theirs, outputs)
+    for ours, theirs in zip(left[1], right[1], strict=True):
+        none = torch.zeros(()) if theirs is None else torch.zeros_like(theirs)
+        assert_near(none if ours is None else ours, none if theirs is None else theirs, gradients)
+
+
+def assert_near(ours, theirs, tolerance):
+    size = (
+        max(float(theirs.detach().abs().max()), 1e-3) if theirs.numel() else 1.0
+    )  # a gradient that vanishes, vanishes
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance * size)
+
+
+EDGES = torch.tensor([[0, 1, 2, 2], [1, 0, 3, 4]])
+SEVERAL = [Data(edge_index=EDGES[:, :k], num_nodes=n) for n, k in ((5, 4), (9, 4), (23, 4), (1, 0), (14, 4))]
+
+
+@given(
+    st.lists(graphs(max_nodes=9), min_size=2, max_size=4),
+    st.sampled_from(["all", "edges", "khop-2"]),
+    st.sampled_from([(12, 2), (24, 3), (16, 16), (7, 1), (26, 2), (40, 8)]),
+    st.sampled_from([5.0, 0.5, 60.0, None]),
+    st.tuples(st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.4])),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_fused_is_plain(data_list, kind, shape, clamp, dropouts, training, affine, update_pairs):
+    given = setting(
+        data_list,
+        kind=kind,
+        training=training,
+        affine=affine,
+        hidden_dim=shape[0],
+        num_heads=shape[1],
+        clamp=clamp,
+        attention_dropout=dropouts[0],
+        dropout=dropouts[1],
+        update_pairs=update_pairs,
+    )
+    if training and given[1].shape[0] == 1:
+        return
+    assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(64, 8), (52, 4), (48, 8), (96, 4), (96, 8), (256, 8), (32, 32), (128, 4)])
+@pytest.mark.parametrize("training", [True, False])
+def test_the_published_widths(shape, training):
+    given = setting(
+        SEVERAL,
+        training=training,
+        affine=True,
+        hidden_dim=shape[0],
+        num_heads=shape[1],
+        attention_dropout=0.2,
+        dropout=0.1,
+    )
+    assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
+
+
+def test_layer_norm():
+    given = setting(SEVERAL, norm="layer")
+    assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(64, 8), (52, 4), (48, 8)])
+def test_float32_outputs_to_rounding(shape):
+    given = setting(SEVERAL, dtype=torch.float32, affine=True, hidden_dim=shape[0], num_heads=shape[1], training=False)
+    ours, plain = outcome("fused", *given)[0], outcome("plain", *given)[0]
+    doubled = setting(SEVERAL, affine=True, hidden_dim=shape[0], num_heads=shape[1], training=False)
+    for part, other in zip(given[0].state_dict().values(), doubled[0].state_dict().values(), strict=True):
+        other.copy_(part)
+    exact = outcome(
+        "plain", doubled[0], given[1].double(), PairRows(*(t.double() for t in given[2])), given[3], given[4].double()
+    )[0]
+    for fused, plainly, truth in zip(ours, plain, exact, strict=True):
+        # As near to the truth as the plain form is, give or take the last bits.
+        error, allowed = (fused - truth).abs().max(), (plainly - truth).abs().max()
+        assert error <= 4 * allowed + 1e-6 * truth.abs().max()
+
+
+def test_one_and_two_threads_give_the_same_bits():
+    torch.manual_seed(0)
+    large = [Data(edge_index=torch.randint(60, (2, 200)), num_nodes=60) for _ in range(3)]
+    given = setting(large, dtype=torch.float32, hidden_dim=64, num_heads=8, attention_dropout=0.2, dropout=0.1)
+    assert given[3].num_pairs > 8000  # several chunks
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        layer, x, pair, pairs, _ = given
+        with kernels.use("fused"):
+            attention, rows = layer.attention, pair.rows.clone().requires_grad_()
+            torch.manual_seed(1)
+            _, result = attention.fused(x, PairRows(rows), pairs, layer.pair_out, pair_dropout=0.1, want_moments=True)
+            loss = (
+                result.node_sum.sum() + (result.pair_sum * 2).sum() + result.out.sin().sum() + result.deviations.sum()
+            )
+            layer.zero_grad()
+            loss.backward()
+        grads = [p.grad.clone() for p in layer.parameters() if p.grad is not None]
+        results.append([*result, rows.grad, *grads])
+    torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_gradcheck():
+    layer, x, pair, pairs, log_degree = setting(
+        SEVERAL[:2], hidden_dim=4, num_heads=2, attention_dropout=0.3, dropout=0.2
+    )
+
+    def run(x, rows, scale):
+        torch.manual_seed(0)
+        with kernels.use("fused"):
+            out, pair = copy.deepcopy(layer).step(x, PairRows(rows, scale, torch.ones(4).double()), pairs, log_degree)
+        return out, pair.normalised()
+
+    leaves = tuple(t.requires_grad_() for t in (x, pair.rows, torch.rand(4, dtype=torch.float64) + 0.5))
+    assert torch.autograd.gradcheck(run, leaves, atol=1e-5)
+
+
+def test_zeros_under_the_root_have_gradient_zero():
+    layer, x, pair, pairs, log_degree = setting(SEVERAL[:2])
+    layer.attention.pair_scale.weight.data.zero_()
+    layer.attention.pair_scale.bias.data.zero_()
+    given = (layer, x, pair, pairs, log_degree)
+    ours = outcome("fused", *given)
+    assert all(torch.isfinite(g).all() for g in ours[1] if g is not None)
+    assert_same(ours, outcome("plain", *given), outputs=1e-10, gradients=1e-8)
+
+
+@pytest.mark.parametrize("where", ["score", "pair_scale.weight", "pair_shift.bias", "query.weight", "value.weight"])
+def test_a_nan_weight_gives_nan(where):
+    layer, x, pair, pairs, log_degree = setting(SEVERAL, dtype=torch.float32, training=False)
+    layer.attention.get_parameter(where).data.view(-1)[0] = torch.nan
+    with kernels.use("fused"), torch.no_grad():
+        out, _ = layer.step(x, pair, pairs, log_degree)
+    assert torch.isnan(out).any(1).all()
+
+
+def test_infinity_is_not_swallowed():
+    layer, x, pair, pairs, log_degree = setting(SEVERAL, dtype=torch.float32, training=False)
+    pair.rows[0, 0] = torch.inf
+    with kernels.use("fused"), torch.no_grad():
+        out, rows = layer.step(x, pair, pairs, log_degree)
+    assert not torch.isfinite(rows.rows[0]).all()
+    assert not torch.isfinite(out[0]).all()
+
+
+@given(st.lists(featured_graphs(max_nodes=7), min_size=2, max_size=3))
+def test_whole_models_agree(data_list):
+    recipe = grit.load_recipe(
+        "zinc", "model.num_layers=3", "model.hidden_dim=16", "model.num_heads=4", "encoding.walk_steps=5"
+    )
+    torch.manual_seed(0)
+    model = grit.build_model(recipe).double()
+    batch = grit.PairBatch.from_data_list(data_list, walk_steps=5, dtype=torch.float64)
+    if batch.graphs.num_nodes < 2:
+        return
+    results = []
+    for form in ("plain", "fused"):
+        copied = copy.deepcopy(model)
+        torch.manual_seed(1)
+        with kernels.use(form):
+            out = copied(batch)
+            out.square().sum().backward()
+        results.append([out.detach(), *(p.grad for p in copied.parameters() if p.grad is not None)])
+    assert len(results[0]) == len(results[1])
+    for ours, theirs in zip(results[1], results[0], strict=True):
+        assert_near(ours, theirs, 1e-7)
+
+
+def test_what_the_fused_form_is_for():
+    x, pair = torch.randn(3, 8), torch.randn(9, 8)
+    assert fused_is_possible(x, pair, 8, 2)
+    assert not fused_is_possible(x.half(), pair.half(), 8, 2)
+    assert not fused_is_possible(x, pair.double(), 8, 2)
+    assert not fused_is_possible(x.to("meta"), pair.to("meta"), 8, 2)
+    assert not fused_is_possible(x, pair, 2048, 8)
+    with kernels.use("plain"):
+        assert not fused_is_possible(x, pair, 8, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not fused_is_possible(x, pair, 8, 2)
+    gelu = GritAttention(hidden_dim=8, num_heads=2, activation="gelu")
+    assert not gelu.can_fuse(x, PairRows(pair))
+
+
+def test_compiled_and_exported():
+    layer, x, pair, pairs, log_degree = setting(SEVERAL[:3], dtype=torch.float32, training=False)
+
+    class Fused(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x, rows):
+            return self.layer(x, rows, pairs, log_degree)[0]
+
+    module = Fused()
+    with kernels.use("fused"), torch.no_grad():
+        wanted = module(x, pair.rows)
+        compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x, pair.rows), wanted)
+        exported = torch.export.export(module, (x, pair.rows))
+        assert "pair_attention" in str(exported.graph)
+        torch.testing.assert_close(exported.module()(x, pair.rows), wanted)
+
+
+def test_compiled_gradients():
+    layer, x, pair, pairs, log_degree = setting(SEVERAL[:3], dtype=torch.float64)
+    results = []
+    with kernels.use("fused"):
+        for run in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+            leaves = [t.clone().requires_grad_() for t in (x, pair.rows)]
+            out, rows = run(*leaves, pairs, log_degree)
+            results.append(torch.autograd.grad((out.sin().sum() + rows.sin().sum()), leaves))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_operators_pass_torchs_own_checks():
+    layer, x, pair, pairs, _ = setting(SEVERAL[:2], hidden_dim=4, num_heads=2)
+    attention = layer.attention
+    leaf = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
+    arguments = (
+        *(leaf(linear(x)) for linear in (attention.query, attention.key, attention.value)),
+        *(leaf(pair.rows), None, None),
+        *(leaf(p) for p in (*attention.pair_scale.parameters(), *attention.pair_shift.parameters(), attention.score)),
+        *(leaf(p) for p in layer.pair_out.parameters()),
+        *(pairs.row_ptr, pairs.key, torch.tensor([1, 2]), 5.0, 0.1, 0.1, True),
+    )
+    torch.library.opcheck(
+        torch.ops.grit.pair_attention.default,
+        arguments,
+        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+    )
