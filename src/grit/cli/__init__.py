@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from grit.cli import datasets, demo, evaluate, fit, predict, recipes, reproduce, train
+from grit.cli import datasets, demo, doctor, evaluate, fit, plot, predict, recipes, reproduce, train
 from grit.errors import GritError
 
 app = typer.Typer(
@@ -18,9 +18,11 @@ app.command("train")(train.train)
 app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.add_typer(plot.app, name="plot")
 app.command("datasets")(datasets.datasets)
 app.command("recipes")(recipes.recipes)
 app.command("reproduce")(reproduce.reproduce)
+app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 
 
