@@ -145,7 +145,7 @@ def test_one_and_two_threads_give_the_same_bits():
         with kernels.use("fused"):
             attention, rows = layer.attention, pair.rows.clone().requires_grad_()
             torch.manual_seed(1)
-            _, result = attention.fused(x, PairRows(rows), pairs, layer.pair_out, pair_dropout=0.1, want_moments=True)
+            result = attention.fused(x, PairRows(rows), pairs, layer.pair_out, pair_dropout=0.1, want_moments=True)
             loss = (
                 result.node_sum.sum() + (result.pair_sum * 2).sum() + result.out.sin().sum() + result.deviations.sum()
             )
@@ -277,8 +277,7 @@ def test_operators_pass_torchs_own_checks():
     attention = layer.attention
     leaf = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
     arguments = (
-        *(leaf(linear(x)) for linear in (attention.query, attention.key, attention.value)),
-        *(leaf(pair.rows), None, None),
+        *(leaf(attention._query_key_value(x)), leaf(pair.rows), None, None),
         *(leaf(p) for p in (*attention.pair_scale.parameters(), *attention.pair_shift.parameters(), attention.score)),
         *(leaf(p) for p in layer.pair_out.parameters()),
         *(pairs.row_ptr, pairs.key, torch.tensor([1, 2]), 5.0, 0.1, 0.1, True),

@@ -245,7 +245,7 @@ def test_a_single_node_in_training():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attention": "gritty"}, "unknown attention 'gritty'; there are grit, graphormer"),
+        ({"attention": "gritty"}, "unknown attention 'gritty'; there are grit, "),
         ({"norm": "group"}, "unknown norm 'group'; there are batch, layer"),
         ({"activation": "swish"}, "unknown activation 'swish'; there are relu, gelu"),
         ({"attention": "graphormer"}, "update_pairs=False"),

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from torch import nn
 
 from grit.baselines.gine import Gine
+from grit.baselines.gps import Gps
 from grit.graphs.schema import GraphSchema
 
 BASELINES: dict[str, Callable[[GraphSchema], nn.Module]] = {
     "gine": Gine,
+    "gps": Gps,
 }
 
-__all__ = ["BASELINES", "Gine"]
+__all__ = ["BASELINES", "Gine", "Gps"]

@@ -1,15 +1,21 @@
 """Encodings: pure functions from graphs to (node encoding, pair encoding), in the table `ENCODINGS`."""
 
 from grit.encodings.encoding import Encoding, EncodingKind, check_walk_steps
+from grit.encodings.laplacian import laplacian_encoding
 from grit.encodings.none import no_encoding
 from grit.encodings.rrwp import rrwp_encoding
 from grit.encodings.rwse import rwse_encoding
 from grit.encodings.spd import spd_encoding
+from grit.encodings.svd import svd_encoding
 from grit.errors import GritError
 
 
 def _full(walk_steps: int) -> int:
     return walk_steps
+
+
+def _double(walk_steps: int) -> int:
+    return 2 * walk_steps
 
 
 def _absent(walk_steps: int) -> int:
@@ -20,6 +26,8 @@ ENCODINGS: dict[str, EncodingKind] = {
     "rrwp": EncodingKind(rrwp_encoding, node_dim=_full, pair_dim=_full),
     "rwse": EncodingKind(rwse_encoding, node_dim=_full, pair_dim=_absent),
     "spd": EncodingKind(spd_encoding, node_dim=_absent, pair_dim=_full),
+    "laplacian": EncodingKind(laplacian_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
+    "svd": EncodingKind(svd_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
     "none": EncodingKind(no_encoding, node_dim=_absent, pair_dim=_absent),
 }
 

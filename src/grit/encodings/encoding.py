@@ -33,11 +33,14 @@ class EncodingKind:
         compute: (graphs, pairs, walk_steps, dtype) -> `Encoding`.
         node_dim: walk_steps -> width of the node part.
         pair_dim: walk_steps -> width of the pair part.
+        equivariant: Whether renumbering the nodes renumbers the encoding and changes nothing else. Eigenvectors are not:
+            no rule can choose their signs alike for all numberings of a symmetric graph.
     """
 
     compute: Callable[[PackedGraphs, Pairs, int, torch.dtype], Encoding]
     node_dim: Callable[[int], int]
     pair_dim: Callable[[int], int]
+    equivariant: bool = True
 
 
 def check_walk_steps(walk_steps: int) -> int:

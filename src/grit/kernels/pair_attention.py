@@ -14,11 +14,9 @@ import torch
 from torch import Tensor
 
 from grit.kernels.choice import library
-from grit.kernels.dropout import threshold
+from grit.kernels.native import SUFFIXES, Call, Dropout, empty_like, given, integers, pointers
 
 MAX_HEADS, MAX_WIDTH = 32, 1024  # of the kernels' fixed buffers
-
-_C = {torch.float32: (ctypes.c_float, "float"), torch.float64: (ctypes.c_double, "double")}
 
 
 class PairResult(NamedTuple):
@@ -27,9 +25,11 @@ class PairResult(NamedTuple):
     Attributes:
         node_sum: (N, D), Σ_j α_ij v_j.
         pair_sum: (N, D), Σ_j α_ij ê_ij.
-        top, inverse: (N, H), of the softmax, for the backward pass.
+        top: (N, H), largest logit or bound of each row, for the backward pass.
+        inverse: (N, H), 1 / Σ_j exp(logit - top), for the backward pass.
         out: (P, D), e + W_out ê + bias; (0, D) if pairs are not rewritten.
-        mean, deviations: (D,), over the rows of ``out``: the mean, and the sum of squared deviations from it.
+        mean: (D,), over the rows of ``out``.
+        deviations: (D,), the sum of their squared deviations from it.
     """
 
     node_sum: Tensor
@@ -46,7 +46,7 @@ def fused_is_possible(x: Tensor, pair: Tensor, hidden_dim: int, num_heads: int) 
     padded_heads = 1 << (num_heads - 1).bit_length()
     return (
         x.device.type == "cpu"
-        and x.dtype in _C
+        and x.dtype in SUFFIXES
         and pair.dtype == x.dtype
         and num_heads <= MAX_HEADS
         and hidden_dim // num_heads * padded_heads <= MAX_WIDTH
@@ -55,79 +55,73 @@ def fused_is_possible(x: Tensor, pair: Tensor, hidden_dim: int, num_heads: int) 
     )
 
 
-class _Dropout(ctypes.Structure):
-    _fields_ = (("seed", ctypes.c_uint32), ("threshold", ctypes.c_uint32), ("scale", ctypes.c_double))
-
-
-_POINTERS_IN = (
-    *("pair", "scale", "shift", "weight_scale", "bias_scale", "weight_shift", "bias_shift", "score"),
-    *("weight_out", "bias_out"),
-)
-_POINTERS_OUT = ("node_sum", "pair_sum", "top", "inverse", "out", "mean", "deviations")
-_GRADS_IN = ("grad_node_sum", "grad_pair_sum", "grad_out", "grad_mean", "grad_deviations")
-_GRADS_OUT = (
-    *("grad_pair", "grad_scale", "grad_shift", "grad_weight_scale", "grad_bias_scale", "grad_weight_shift"),
-    *("grad_bias_shift", "grad_score", "grad_weight_out", "grad_bias_out"),
-)
+_WEIGHTS = ("weight_scale", "bias_scale", "weight_shift", "bias_shift", "score", "weight_out", "bias_out")
+_GRADS = ("grad_node_sum", "grad_pair_sum", "grad_out", "grad_mean", "grad_deviations")
 
 
 class _Problem(ctypes.Structure):
-    """`PairProblem` of ``cpp/pair_attention.h``, field by field."""
+    """`PairProblem` of ``cpp/pair_attention.h``."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("nodes", "heads", "channels", "threads")),
-        *((name, ctypes.c_void_p) for name in ("row_ptr", "key_index", "query", "key", "value")),
-        ("node_stride", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in _POINTERS_IN),
+        *integers("nodes", "heads", "channels", "threads"),
+        *pointers("row_ptr", "key_index", "query", "key", "value"),
+        *integers("node_stride"),
+        *pointers("pair", "scale", "shift", *_WEIGHTS),
         ("clamp", ctypes.c_double),
-        ("attention_dropout", _Dropout),
-        ("pair_dropout", _Dropout),
-        ("want_moments", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in (*_POINTERS_OUT, *_GRADS_IN, "grad_query", "grad_key", "grad_value")),
-        ("grad_node_stride", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in _GRADS_OUT),
+        ("attention_dropout", Dropout),
+        ("pair_dropout", Dropout),
+        *integers("want_moments"),
+        *pointers(*PairResult._fields, *_GRADS, "grad_query", "grad_key", "grad_value"),
+        *integers("grad_node_stride"),
+        *pointers("grad_pair", "grad_scale", "grad_shift", *(f"grad_{name}" for name in _WEIGHTS)),
     )
 
 
-class _Call:
-    """A problem being filled in; keeps the tensors alive whose addresses it holds."""
+def _prepare(
+    qkv: Tensor,
+    pair: Tensor,
+    scale: Tensor | None,
+    shift: Tensor | None,
+    weights: tuple[Tensor | None, ...],
+    row_ptr: Tensor,
+    key_index: Tensor,
+    seeds: Tensor | None,
+    clamp: float | None,
+    attention_dropout: float,
+    pair_dropout: float,
+) -> Call:
+    score = weights[4]
+    assert score is not None
+    heads, channels = score.shape
+    drawn = (0, 0) if seeds is None else seeds.tolist()
+    problem = _Problem(
+        nodes=row_ptr.numel() - 1,
+        heads=heads,
+        channels=channels,
+        threads=torch.get_num_threads(),
+        node_stride=qkv.shape[1],
+        grad_node_stride=qkv.shape[1],
+        clamp=inf if clamp is None else clamp,
+        attention_dropout=Dropout.of(attention_dropout, drawn[0]),
+        pair_dropout=Dropout.of(pair_dropout, drawn[1]),
+    )
+    call = Call(problem, qkv.dtype)
+    qkv = qkv.contiguous()
+    call.set(query=qkv, pair=pair, scale=scale, shift=shift, row_ptr=row_ptr, key_index=key_index)
+    call.set(**dict(zip(_WEIGHTS, weights, strict=True)))
+    problem.key, problem.value = _thirds(qkv)
+    return call
 
-    def __init__(self, like: Tensor, score: Tensor, row_ptr: Tensor, key_index: Tensor) -> None:
-        self.suffix = _C[like.dtype][1]
-        self.kept: list[Tensor] = []
-        heads, channels = score.shape
-        self.problem = _Problem(
-            nodes=row_ptr.numel() - 1, heads=heads, channels=channels, threads=torch.get_num_threads()
-        )
-        self.set(row_ptr=row_ptr, key_index=key_index)
 
-    def set(self, **tensors: Tensor | None) -> None:
-        for name, tensor in tensors.items():
-            if tensor is None:
-                continue
-            tensor = tensor.contiguous()
-            self.kept.append(tensor)
-            setattr(self.problem, name, tensor.data_ptr())
-
-    def options(self, seeds: Tensor | None, clamp: float | None, attention_dropout: float, pair_dropout: float) -> None:
-        self.problem.clamp = inf if clamp is None else clamp
-        drawn = (0, 0) if seeds is None else seeds.tolist()
-        for name, p, seed in zip(
-            ("attention_dropout", "pair_dropout"), (attention_dropout, pair_dropout), drawn, strict=True
-        ):
-            setattr(self.problem, name, _Dropout(seed, threshold(p), 0.0 if p == 1 else 1 / (1 - p)))
-
-    def run(self, name: str) -> None:
-        kernels = library()
-        assert kernels is not None
-        getattr(kernels, f"{name}_{self.suffix}")(ctypes.byref(self.problem))
+def _thirds(qkv: Tensor) -> tuple[int, int]:
+    """Addresses of the second and the last third of the columns."""
+    step = qkv.shape[1] // 3 * qkv.element_size()
+    return qkv.data_ptr() + step, qkv.data_ptr() + 2 * step
 
 
 @torch.library.custom_op("grit::pair_attention", mutates_args=(), device_types="cpu")
 def pair_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    qkv: Tensor,
     pair: Tensor,
     scale: Tensor | None,
     shift: Tensor | None,
@@ -148,39 +142,35 @@ def pair_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Attention and pair update of one layer -> the fields of `PairResult`.
 
-    query, key, value are (N, D); pair (P, D) as the layer before wrote it, scale and shift (D,) its normalisation, applied
-    on reading; weight_scale, bias_scale W_Ew, weight_shift, bias_shift W_Eb, score (H, C) W_A; weight_out, bias_out W_Eo,
-    or None if pairs are not rewritten; row_ptr and key_index those of the pairs; seeds (2,) int64 those of the two
-    dropouts, None if neither is on; want_moments asks for mean and deviations.
+    qkv is (N, 3 D), query, key and value beside one another; pair (P, D) as the layer before wrote it, scale and shift (D,)
+    its normalisation, applied on reading; weight_scale, bias_scale W_Ew, weight_shift, bias_shift W_Eb, score (H, C) W_A;
+    weight_out, bias_out W_Eo, or None if pairs are not rewritten; row_ptr and key_index those of the pairs; seeds (2,)
+    int64 those of the two dropouts, None if neither is on; want_moments asks for mean and deviations.
     """
-    call = _Call(query, score, row_ptr, key_index)
-    call.set(query=query, key=key, value=value, pair=pair, scale=scale, shift=shift, score=score)
-    call.set(weight_scale=weight_scale, bias_scale=bias_scale, weight_shift=weight_shift, bias_shift=bias_shift)
-    call.set(weight_out=weight_out, bias_out=bias_out)
-    call.options(seeds, clamp, attention_dropout, pair_dropout)
-    call.problem.node_stride = query.shape[1]
-    call.problem.want_moments = want_moments
-    result = _empty_result(query, pair, score, weight_out is not None, want_moments)
+    weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
+    call = _prepare(qkv, pair, scale, shift, weights, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
+    call.structure.want_moments = want_moments
+    result = _empty_result(qkv, pair, score, weight_out is not None, want_moments)
     call.set(**result._asdict())
     call.run("grit_pair_forward")
     return tuple(result)  # type: ignore[return-value]
 
 
 @pair_attention.register_fake
-def _(query, key, value, pair, *rest):  # type: ignore[no-untyped-def]
+def _(qkv, pair, *rest):  # type: ignore[no-untyped-def]
     score, weight_out, want_moments = rest[6], rest[7], rest[-1]
-    return tuple(_empty_result(query, pair, score, weight_out is not None, want_moments))
+    return tuple(_empty_result(qkv, pair, score, weight_out is not None, want_moments))
 
 
-def _empty_result(query: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool) -> PairResult:
-    nodes, width = query.shape
-    heads = score.shape[0]
+def _empty_result(qkv: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool) -> PairResult:
+    nodes, (heads, channels) = qkv.shape[0], score.shape
+    width = heads * channels
     measured = width if rewrites and want_moments else 0
     return PairResult(
-        node_sum=query.new_empty(nodes, width),
-        pair_sum=query.new_empty(nodes, width),
-        top=query.new_empty(nodes, heads),
-        inverse=query.new_empty(nodes, heads),
+        node_sum=qkv.new_empty(nodes, width),
+        pair_sum=qkv.new_empty(nodes, width),
+        top=qkv.new_empty(nodes, heads),
+        inverse=qkv.new_empty(nodes, heads),
         out=pair.new_empty(pair.shape if rewrites else (0, width)),
         mean=pair.new_empty(measured),
         deviations=pair.new_empty(measured),
@@ -191,9 +181,7 @@ def _empty_result(query: Tensor, pair: Tensor, score: Tensor, rewrites: bool, wa
 def pair_attention_backward(
     grads: list[Tensor],
     has_grads: list[bool],
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    qkv: Tensor,
     pair: Tensor,
     scale: Tensor | None,
     shift: Tensor | None,
@@ -217,68 +205,38 @@ def pair_attention_backward(
     attention_dropout: float,
     pair_dropout: float,
 ) -> list[Tensor]:
-    """Gradients of query, key, value, pair, scale, shift, and of the weights in the order of `pair_attention`."""
-    call = _Call(query, score, row_ptr, key_index)
-    call.set(query=query, key=key, value=value, pair=pair, scale=scale, shift=shift, score=score)
-    call.set(weight_scale=weight_scale, bias_scale=bias_scale, weight_shift=weight_shift, bias_shift=bias_shift)
-    call.set(weight_out=weight_out, bias_out=bias_out)
-    call.options(seeds, clamp, attention_dropout, pair_dropout)
+    """Gradients of qkv, pair, scale, shift, and of the weights in the order of `pair_attention`."""
+    weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
+    call = _prepare(qkv, pair, scale, shift, weights, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
     call.set(node_sum=node_sum, pair_sum=pair_sum, top=top, inverse=inverse, out=out, mean=mean)
-    given = iter(grads)
-    call.set(**{name: next(given) for name, has in zip(_GRADS_IN, has_grads, strict=True) if has})
-    wanted = _empty_grads(
-        query,
-        key,
-        value,
-        pair,
-        scale,
-        shift,
-        weight_scale,
-        bias_scale,
-        weight_shift,
-        bias_shift,
-        score,
-        weight_out,
-        bias_out,
-    )
-    names = ("grad_query", "grad_key", "grad_value", *_GRADS_OUT)
-    call.set(**{name: tensor for name, tensor in zip(names, wanted, strict=True) if tensor.numel()})
-    call.problem.node_stride = call.problem.grad_node_stride = query.shape[1]
+    call.set(**given(_GRADS, grads, has_grads))
+    wanted = empty_like(qkv, pair, scale, shift, *weights)
+    names = ("query", "pair", "scale", "shift", *_WEIGHTS)
+    call.set(**{f"grad_{name}": tensor for name, tensor in zip(names, wanted, strict=True)})
+    call.structure.grad_key, call.structure.grad_value = _thirds(wanted[0])
     call.run("grit_pair_backward")
     return wanted
 
 
 @pair_attention_backward.register_fake
 def _(grads, has_grads, *tensors):  # type: ignore[no-untyped-def]
-    return _empty_grads(*tensors[:13])
-
-
-def _empty_grads(*tensors: Tensor | None) -> list[Tensor]:
-    """One for each, of no elements where there is none."""
-    like = tensors[0]
-    assert like is not None
-    return [
-        like.new_empty(0) if t is None else torch.empty_like(t, memory_format=torch.contiguous_format) for t in tensors
-    ]
+    return empty_like(*tensors[:11])
 
 
 def _remember(ctx, inputs, output):  # type: ignore[no-untyped-def]
     *tensors, clamp, attention_dropout, pair_dropout, _ = inputs
-    node_sum, pair_sum, top, inverse, out, mean, _ = output
-    ctx.save_for_backward(*tensors, node_sum, pair_sum, top, inverse, out, mean)
+    ctx.save_for_backward(*tensors, *output[:6])
     ctx.options = (clamp, attention_dropout, pair_dropout)
     ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(top, inverse)
+    ctx.mark_non_differentiable(output[2], output[3])
 
 
-def _backward(ctx, *grads):  # type: ignore[no-untyped-def]
+def _backward(ctx, node_sum, pair_sum, top, inverse, out, mean, deviations):  # type: ignore[no-untyped-def]
     saved = ctx.saved_tensors
-    node_sum, pair_sum, _, _, out, mean, deviations = grads
-    wanted = (node_sum, pair_sum, out, mean, deviations)
-    has = [grad is not None for grad in wanted]
-    made = pair_attention_backward([g for g in wanted if g is not None], has, *saved, *ctx.options)
-    given = [None if t is None else g for t, g in zip(saved[:13], made, strict=True)]
-    return (*given, *[None] * 7)
+    grads = (node_sum, pair_sum, out, mean, deviations)
+    has = [grad is not None for grad in grads]
+    made = pair_attention_backward([g for g in grads if g is not None], has, *saved, *ctx.options)
+    return (*(None if t is None else g for t, g in zip(saved[:11], made, strict=True)), *[None] * 7)
 
 
 pair_attention.register_autograd(_backward, setup_context=_remember)

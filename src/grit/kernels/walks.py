@@ -9,22 +9,21 @@ import torch
 from torch import Tensor
 
 from grit.kernels.choice import library
-
-_SUFFIXES = {torch.float32: "float", torch.float64: "double"}
+from grit.kernels.native import SUFFIXES, Call, integers, pointers
 
 
 class _Problem(ctypes.Structure):
-    """`WalkProblem` of ``cpp/rrwp.h``, field by field."""
+    """`WalkProblem` of ``cpp/rrwp.h``."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("graphs", "steps", "threads", "nodes")),
-        *((name, ctypes.c_void_p) for name in ("node_ptr", "row_ptr", "target", "chance", "pair", "node")),
+        *integers("graphs", "steps", "threads", "nodes"),
+        *pointers("node_ptr", "row_ptr", "target", "chance", "pair", "node"),
     )
 
 
 def walks_are_fused(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether `walk_powers` can be used, and is wanted."""
-    return device.type == "cpu" and dtype in _SUFFIXES and library() is not None
+    return device.type == "cpu" and dtype in SUFFIXES and library() is not None
 
 
 def walk_powers(
@@ -39,15 +38,11 @@ def walk_powers(
         chance: (N,), the probability of each way out of a node.
         walk_steps: K.
     """
-    kernels = library()
-    assert kernels is not None
     sizes = node_ptr.diff()
-    num_nodes, num_pairs = chance.numel(), int((sizes * sizes).sum())
-    node = chance.new_empty(num_nodes, walk_steps)
-    pair = chance.new_empty(num_pairs, walk_steps)
-    tensors = [tensor.contiguous() for tensor in (node_ptr, row_ptr, target, chance, pair, node)]
-    problem = _Problem(
-        node_ptr.numel() - 1, walk_steps, torch.get_num_threads(), num_nodes, *(tensor.data_ptr() for tensor in tensors)
-    )
-    getattr(kernels, f"grit_walk_{_SUFFIXES[chance.dtype]}")(ctypes.byref(problem))
+    node = chance.new_empty(chance.numel(), walk_steps)
+    pair = chance.new_empty(int((sizes * sizes).sum()), walk_steps)
+    problem = _Problem(graphs=sizes.numel(), steps=walk_steps, threads=torch.get_num_threads(), nodes=chance.numel())
+    call = Call(problem, chance.dtype)
+    call.set(node_ptr=node_ptr, row_ptr=row_ptr, target=target, chance=chance, pair=pair, node=node)
+    call.run("grit_walk")
     return node, pair

@@ -22,12 +22,13 @@ Shape letters: N nodes of the batch, P node pairs, D channels.
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.errors import GritError
 from grit.graphs.pairs import Pairs
 from grit.kernels.dropout import draw_seed, dropout
+from grit.kernels.nodes import feed_forward, update_nodes
+from grit.kernels.pair_attention import PairResult
 from grit.nn.activation import activation_function
 from grit.nn.attention import ATTENTIONS
 from grit.nn.attention.contract import PairRows
@@ -119,44 +120,75 @@ class GritLayer(nn.Module):
         """`forward` on pairs whose normalisation is left to whoever reads them: what layers of one model hand on."""
         self._check(x, log_degree)
         if isinstance(self.attention, GritAttention) and self.attention.can_fuse(x, pair):
-            node, pair = self._attend_fused(self.attention, x, pair, pairs)  # (N, D), (P, D)
-        else:
-            node, pair = self._attend(x, pair, pairs)  # (N, D), (P, D)
-        x = self.node_norm(x + self._node_update(node, log_degree))  # (N, D)
-        x = self.ffn_norm(x + self._ffn(x))  # (N, D)
-        return x, pair
-
-    def _attend(self, x: Tensor, pair: PairRows, pairs: Pairs) -> tuple[Tensor, PairRows]:
+            return self._fused_step(self.attention, x, pair, pairs, log_degree)
         rows = pair.normalised()  # (P, D)
         attended = self.attention(x, rows, pairs)
         if self.update_pairs:
-            hidden = attended.pair
-            if self._pair_dropout:
-                hidden = dropout(hidden, self._pair_dropout, draw_seed())
-            rows = self.pair_norm(rows + self.pair_out(hidden))  # (P, D)
-        return attended.node, PairRows(rows)
+            rows = self.pair_norm(rows + self.pair_out(self._drop(attended.pair)))  # (P, D)
+        x = self.node_norm(x + self._node_update(attended.node, log_degree))  # (N, D)
+        x = self.ffn_norm(x + self._ffn(x))  # (N, D)
+        return x, PairRows(rows)
 
-    def _attend_fused(
-        self, attention: GritAttention, x: Tensor, pair: PairRows, pairs: Pairs
+    def _fused_step(
+        self, attention: GritAttention, x: Tensor, pair: PairRows, pairs: Pairs, log_degree: Tensor
     ) -> tuple[Tensor, PairRows]:
-        """The same as `_attend`, with fused kernels; see `grit.kernels`."""
-        norm = self.pair_norm
-        node, result = attention.fused(
+        """The same with fused kernels (`grit.kernels`)."""
+        result = attention.fused(
             x,
             pair,
             pairs,
             self.pair_out if self.update_pairs else None,
-            pair_dropout=self._pair_dropout if self.update_pairs else 0.0,
-            want_moments=self.training and isinstance(norm, BatchNorm),
+            pair_dropout=self._dropout if self.update_pairs else 0.0,
+            want_moments=self.training,
         )
-        if not self.update_pairs:
-            return node, pair
-        if not isinstance(norm, BatchNorm):
-            return node, PairRows(norm(result.out))
-        return node, PairRows(result.out, *norm.as_affine(result.mean, result.deviations, pairs.num_pairs))
+        if self.update_pairs:
+            pair = self._normalise_later(self.pair_norm, result.out, result.mean, result.deviations)
+        x = self._fused_nodes(attention, x, result, log_degree)
+        return x, pair
+
+    def _fused_nodes(self, attention: GritAttention, x: Tensor, result: PairResult, log_degree: Tensor) -> Tensor:
+        out: Tensor
+        if self.activation is not torch.relu:
+            node = attention.node_of(result)
+            out = self.node_norm(x + self._node_update(node, log_degree))
+            out = self.ffn_norm(out + self._ffn(out))
+            return out
+        updated = update_nodes(
+            result.node_sum,
+            result.pair_sum,
+            attention.pair_value,
+            x,
+            None if self.degree_scaler is None else self.degree_scaler.theta,
+            log_degree,
+            self.node_out.weight,
+            self.node_out.bias,
+            draw_seed() if self._dropout else None,
+            self._dropout,
+            self.training,
+        )
+        rows = self._normalise_later(self.node_norm, *updated)
+        if rows.scale is None or rows.shift is None:
+            rows = PairRows(rows.rows, torch.ones_like(rows.rows[0]), torch.zeros_like(rows.rows[0]))
+        fed = feed_forward(
+            *rows,
+            self.ffn_in.weight,
+            self.ffn_in.bias,
+            self.ffn_out.weight,
+            self.ffn_out.bias,
+            draw_seed() if self._dropout else None,
+            self._dropout,
+            self.training,
+        )
+        return self._normalise_later(self.ffn_norm, *fed).normalised()
+
+    def _normalise_later(self, norm: nn.Module, rows: Tensor, mean: Tensor, deviations: Tensor) -> PairRows:
+        """Rows with the scale and shift that batch normalisation comes to; any other kind is applied at once."""
+        if isinstance(norm, BatchNorm):
+            return PairRows(rows, *norm.as_affine(mean, deviations, rows.shape[0]))
+        return PairRows(norm(rows))
 
     @property
-    def _pair_dropout(self) -> float:
+    def _dropout(self) -> float:
         return self.dropout if self.training else 0.0
 
     def _check(self, x: Tensor, log_degree: Tensor) -> None:
@@ -182,7 +214,7 @@ class GritLayer(nn.Module):
         return out
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self._dropout, draw_seed()) if self._dropout else x
 
     def extra_repr(self) -> str:
         """The arguments that no submodule shows."""

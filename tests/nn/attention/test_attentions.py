@@ -62,7 +62,8 @@ def test_every_parameter_and_input_has_a_gradient(name):
     pair.requires_grad_()
     out = attention(x, pair, pairs)
     (out.node.sin().sum() + (0.0 if out.pair is None else out.pair.sum())).backward()
-    for tensor in (x, pair, *attention.parameters()):
+    assert (pair.grad is not None) == attention.reads_pairs
+    for tensor in (x, *([pair] if attention.reads_pairs else []), *attention.parameters()):
         assert tensor.grad is not None
         assert torch.isfinite(tensor.grad).all()
         assert tensor.grad.abs().sum() > 0

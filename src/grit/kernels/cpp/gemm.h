@@ -7,12 +7,16 @@ namespace grit {
 
 #if defined(__AVX512F__)
 constexpr int kTileRowsStep = 12;  // rows of a tile are padded to a multiple of this
-constexpr int kColumnsStep = 8;    // rows of a weight gradient that are worked on at once
+constexpr int kGradientRows = 8;
 #else
 constexpr int kTileRowsStep = 6;
-constexpr int kColumnsStep = 4;
+constexpr int kGradientRows = 4;
 #endif
 constexpr int kPanel = 2;  // vectors in a panel of packed weights
+
+// Rows of a weight gradient that are worked on at once: a divisor of every padded width.
+template <class T>
+constexpr int kColumnsStep = kLanes<T> < kGradientRows ? kLanes<T> : kGradientRows;
 
 // C (Rows, Vectors * lanes) = start + A B, where `start` is C itself, or `bias` repeated, or 0.
 template <class T, int Rows, int Vectors, bool Accumulate>
@@ -47,7 +51,7 @@ inline __attribute__((always_inline)) void micro_product(long depth, const T* a,
   }
 }
 
-// C (rows, columns) = bias + A (rows, depth) W, W packed by `pack_panels`. Rows up to the next multiple of
+// C (rows, columns) = bias + A (rows, depth) W, W packed by `pack`. Rows up to the next multiple of
 // kTileRowsStep are written too: A and C must have room for them.
 template <class T>
 inline void product(long rows, long depth, long columns, const T* a, long a_row, const T* packed, T* c, long c_row,
@@ -71,21 +75,23 @@ inline void add_outer_product(long rows, long left, long right, const T* a, long
   constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
   long n = 0;
   for (; n + wide <= right; n += wide)
-    for (long m = 0; m < left; m += kColumnsStep)
-      micro_product<T, kColumnsStep, kPanel, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
+    for (long m = 0; m < left; m += kColumnsStep<T>)
+      micro_product<T, kColumnsStep<T>, kPanel, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
   for (; n < right; n += lanes)
-    for (long m = 0; m < left; m += kColumnsStep)
-      micro_product<T, kColumnsStep, 1, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
+    for (long m = 0; m < left; m += kColumnsStep<T>)
+      micro_product<T, kColumnsStep<T>, 1, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
 }
 
-// Where element (p, n) of a (depth, columns) matrix goes in the packed form.
-template <class T>
-inline long packed_at(long p, long n, long depth, long columns) {
+// A (depth, columns) matrix in the packed form, panel after panel; element(p, n) gives its elements.
+template <class T, class Element>
+inline void pack(long depth, long columns, T* to, Element element) {
   constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
-  const long last = columns / wide * wide;  // columns from here on are in panels of one vector
-  const long width = n < last ? wide : lanes;
-  const long panel = n - (n < last ? n % wide : (n - last) % lanes);
-  return panel * depth + p * width + (n - panel);
+  for (long n = 0; n < columns;) {
+    const long width = n + wide <= columns ? wide : lanes;
+    for (long p = 0; p < depth; ++p)
+      for (long at = n; at < n + width; ++at) *to++ = element(p, at);
+    n += width;
+  }
 }
 
 }  // namespace grit

@@ -16,7 +16,7 @@ namespace grit {
 
 constexpr long kTileRows = 96;         // pairs that are worked on at once; a multiple of every kTileRowsStep
 constexpr long kLargestChunks = 32;    // pieces of a batch: what is summed over pairs is summed per piece, then in order
-constexpr long kSmallestChunk = 1024;  // pairs
+constexpr long kSmallestChunk = 512;   // pairs
 
 inline long padded(long size, long step) { return (size + step - 1) / step * step; }
 

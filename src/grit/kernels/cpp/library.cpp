@@ -1,4 +1,5 @@
 // What Python calls, with plain C names and no dependence on torch's headers: tensors arrive as pointers.
+#include "nodes.h"
 #include "pair_attention_backward.h"
 #include "rrwp.h"
 
@@ -11,6 +12,14 @@ void grit_pair_forward_float(const grit::PairProblem<float>* p) { grit::forward(
 void grit_pair_forward_double(const grit::PairProblem<double>* p) { grit::forward(*p); }
 void grit_pair_backward_float(const grit::PairProblem<float>* p) { grit::backward(*p); }
 void grit_pair_backward_double(const grit::PairProblem<double>* p) { grit::backward(*p); }
+void grit_update_nodes_float(const grit::NodeUpdate<float>* p) { grit::update_nodes(*p); }
+void grit_update_nodes_double(const grit::NodeUpdate<double>* p) { grit::update_nodes(*p); }
+void grit_update_nodes_backward_float(const grit::NodeUpdate<float>* p) { grit::update_nodes_backward(*p); }
+void grit_update_nodes_backward_double(const grit::NodeUpdate<double>* p) { grit::update_nodes_backward(*p); }
+void grit_feed_forward_float(const grit::FeedForward<float>* p) { grit::feed_forward(*p); }
+void grit_feed_forward_double(const grit::FeedForward<double>* p) { grit::feed_forward(*p); }
+void grit_feed_forward_backward_float(const grit::FeedForward<float>* p) { grit::feed_forward_backward(*p); }
+void grit_feed_forward_backward_double(const grit::FeedForward<double>* p) { grit::feed_forward_backward(*p); }
 void grit_walk_float(const grit::WalkProblem<float>* p) { grit::walk(*p); }
 void grit_walk_double(const grit::WalkProblem<double>* p) { grit::walk(*p); }
 }

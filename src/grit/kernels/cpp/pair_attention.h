@@ -13,7 +13,7 @@
 
 #include <utility>
 
-#include "layout.h"
+#include "rows.h"
 
 namespace grit {
 
@@ -87,29 +87,20 @@ struct Prepared {
     to_kernel_order(s, p.bias_scale, bias);
     to_kernel_order(s, p.bias_shift, bias + m);
     to_kernel_order(s, p.score, score);
-    if (m > s.heads * s.channels) {  // padding is nobody's channel
-      std::fill(projection, projection + d * 2 * m, T(0));
-      std::fill(out, out + m * n, T(0));
-      std::fill(projection_back, projection_back + 2 * m * n, T(0));
-      std::fill(out_back, out_back + d * m, T(0));
-    } else if (n > d) {
-      std::fill(out, out + m * n, T(0));
-      std::fill(projection_back, projection_back + 2 * m * n, T(0));
-    }
+    // Column of the caller for each column of the kernels; -1 where padding is nobody's.
+    std::vector<long> column(m, -1);
     for (long h = 0; h < s.heads; ++h)
-      for (long c = 0; c < s.channels; ++c) {
-        const long to = s.at(h, c), from = h * s.channels + c;
-        for (long i = 0; i < d; ++i) {
-          projection[packed_at<T>(i, to, d, 2 * m)] = p.weight_scale[from * d + i];
-          projection[packed_at<T>(i, m + to, d, 2 * m)] = p.weight_shift[from * d + i];
-          if (p.weight_out) out[packed_at<T>(to, i, m, n)] = p.weight_out[i * d + from];
-          if (backward) {
-            projection_back[packed_at<T>(to, i, 2 * m, n)] = p.weight_scale[from * d + i];
-            projection_back[packed_at<T>(m + to, i, 2 * m, n)] = p.weight_shift[from * d + i];
-            if (p.weight_out) out_back[packed_at<T>(i, to, d, m)] = p.weight_out[i * d + from];
-          }
-        }
-      }
+      for (long c = 0; c < s.channels; ++c) column[s.at(h, c)] = h * s.channels + c;
+    const auto of_projection = [&](long to, long i) {  // both maps, one beside the other
+      const long from = column[to < m ? to : to - m];
+      return from < 0 ? T(0) : (to < m ? p.weight_scale : p.weight_shift)[from * d + i];
+    };
+    const auto of_out = [&](long to, long i) { return column[to] < 0 || i >= d ? T(0) : p.weight_out[i * d + column[to]]; };
+    pack(d, 2 * m, projection, [&](long i, long to) { return of_projection(to, i); });
+    if (p.weight_out) pack(m, n, out, of_out);
+    if (!backward) return;
+    pack(2 * m, n, projection_back, [&](long to, long i) { return i < d ? of_projection(to, i) : T(0); });
+    if (p.weight_out) pack(d, m, out_back, [&](long i, long to) { return of_out(to, i); });
   }
 };
 
@@ -119,10 +110,12 @@ inline void read_pairs(const PairProblem<T>& p, const Prepared<T>& w, long first
   for (long r = 0; r < rows; ++r) {
     const T* from = p.pair + (first + r) * d;
     T* to = tile + r * n;
-    if (p.scale)
+    if (p.scale) {
+      GRIT_INDEPENDENT
       for (long c = 0; c < d; ++c) to[c] = w.scale[c] * from[c] + w.shift[c];
-    else
+    } else {
       std::copy(from, from + d, to);
+    }
   }
 }
 
@@ -298,13 +291,9 @@ inline void write_pairs(const PairProblem<T>& p, const Prepared<T>& w, long firs
   for (long r = 0; r < rows; ++r) {
     T* to = p.out + (first + r) * d;
     const T *residual = tile.pairs + r * n, *update = tile.out + r * n;
+    GRIT_INDEPENDENT
     for (long c = 0; c < d; ++c) to[c] = residual[c] + update[c];
-    if (p.want_moments)
-      for (long c = 0; c < d; ++c) {
-        const double y = to[c];
-        moments[c] += y;
-        moments[d + c] += y * y;
-      }
+    if (p.want_moments) add_moments(to, d, moments);
   }
 }
 
@@ -364,14 +353,7 @@ void forward(const PairProblem<T>& p) {
     for (long c = 0; c < count; ++c) run(p, w, w.chunks[c], tile, moments + c * 2 * s.width);
   }
   if (!p.weight_out || !p.want_moments) return;
-  const double pairs = double(p.row_ptr[p.nodes]);
-  for (long c = 0; c < s.width; ++c) {
-    double sum = 0, squares = 0;
-    for (long k = 0; k < count; ++k) sum += moments[k * 2 * s.width + c], squares += moments[(k * 2 + 1) * s.width + c];
-    p.mean[c] = T(sum / pairs);
-    const double deviations = squares - sum * sum / pairs;
-    p.deviations[c] = T(deviations < 0 ? 0 : deviations);
-  }
+  finish_moments(moments, count, s.width, p.row_ptr[p.nodes], p.mean, p.deviations);
 }
 
 }  // namespace grit

@@ -67,13 +67,12 @@ template <class T>
 struct BackwardTile {
   T *pairs, *projected, *hidden, *grad_out, *grad_hidden, *grad_pairs;
   QueryGradients<T> query;
-  T *mean_part, *deviation_part, *mean;  // (natural_width): ∂mean / P, 2 ∂deviations, and the mean itself
 
   static size_t size(const Sizes& s) {
-    return kTileRows * (3 * s.natural_width + 4 * s.padded_width) + 3 * s.padded_width + 3 * s.natural_width +
+    return kTileRows * (3 * s.natural_width + 4 * s.padded_width) + 3 * s.padded_width +
            3 * s.head_vectors * kLanes<T>;
   }
-  BackwardTile(const PairProblem<T>& p, const Sizes& s, T* memory) {
+  BackwardTile(const Sizes& s, T* memory) {
     auto take = [&](size_t count) { return std::exchange(memory, memory + count); };
     const long n = s.natural_width, m = s.padded_width, heads = s.head_vectors * kLanes<T>;
     pairs = take(kTileRows * n), projected = take(kTileRows * 2 * m), hidden = take(kTileRows * m);
@@ -82,34 +81,8 @@ struct BackwardTile {
     query.top = reinterpret_cast<Vector<T>*>(take(heads));
     query.inverse = reinterpret_cast<Vector<T>*>(take(heads));
     query.sum = reinterpret_cast<Vector<T>*>(take(heads));
-    mean_part = take(n), deviation_part = take(n), mean = take(n);
-    const T pairs_in_all = T(p.row_ptr[p.nodes]);
-    for (long c = 0; c < n; ++c) {
-      mean_part[c] = c < s.width && p.grad_mean ? p.grad_mean[c] / pairs_in_all : T(0);
-      deviation_part[c] = c < s.width && p.grad_deviations ? 2 * p.grad_deviations[c] : T(0);
-      mean[c] = c < s.width && p.grad_deviations ? p.mean[c] : T(0);
-    }
   }
 };
-
-// ∂out as the layer above gives it, plus what comes through mean and deviations; its sum over rows is ∂bias_out.
-template <class T>
-inline void read_grad_out(const PairProblem<T>& p, const Sizes& s, long first, long rows, const BackwardTile<T>& tile,
-                          T* bias_out) {
-  const long d = s.width, n = s.natural_width;
-  for (long r = 0; r < rows; ++r) {
-    T* to = tile.grad_out + r * n;
-    const T* given = p.grad_out ? p.grad_out + (first + r) * d : nullptr;
-    const T* out = p.out + (first + r) * d;
-    if (given && p.grad_deviations)
-      for (long c = 0; c < d; ++c) to[c] = given[c] + tile.mean_part[c] + tile.deviation_part[c] * (out[c] - tile.mean[c]);
-    else
-      for (long c = 0; c < d; ++c)
-        to[c] = (given ? given[c] : T(0)) + tile.mean_part[c] +
-                (p.grad_deviations ? tile.deviation_part[c] * (out[c] - tile.mean[c]) : T(0));
-    for (long c = 0; c < d; ++c) bias_out[c] += to[c];
-  }
-}
 
 // The pairs of one query within a tile. On entry `projected` holds (u, b) and `grad_hidden` what W_out sends back;
 // on return `projected` holds (∂u, ∂b) and `hidden` what W_out was given.
@@ -185,22 +158,26 @@ inline void write_grad_pairs(const PairProblem<T>& p, const Prepared<T>& w, long
   for (long r = 0; r < rows; ++r) {
     T *grad = tile.grad_pairs + r * n, *to = p.grad_pair + (first + r) * d;
     const T *residual = tile.grad_out + r * n, *pair = p.pair + (first + r) * d;
-    if (p.weight_out)
+    if (p.weight_out) {
+      GRIT_INDEPENDENT
       for (long c = 0; c < d; ++c) grad[c] += residual[c];
-    if (p.scale)
+    }
+    if (p.scale) {
+      GRIT_INDEPENDENT
       for (long c = 0; c < d; ++c) {
         to[c] = grad[c] * w.scale[c];
         grads.scale[c] += grad[c] * pair[c];
         grads.shift[c] += grad[c];
       }
-    else
+    } else {
       std::copy(grad, grad + d, to);
+    }
   }
 }
 
 template <class T, int Vectors>
-void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const Chunk& chunk, const BackwardTile<T>& tile,
-                    const ChunkGradients<T>& grads) {
+void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const RowGradient<T>& gradient, const Chunk& chunk,
+                    const BackwardTile<T>& tile, const ChunkGradients<T>& grads) {
   const Sizes& s = w.s;
   const long n = s.natural_width, m = s.padded_width;
   long query = chunk.first_query;
@@ -209,7 +186,7 @@ void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const Chunk& 
     read_pairs(p, w, first, rows, tile.pairs);
     product(rows, s.width, 2 * m, tile.pairs, n, w.projection, tile.projected, 2 * m, w.bias);
     if (p.weight_out) {
-      read_grad_out(p, s, first, rows, tile, grads.bias_out);
+      gradient.read(first, rows, tile.grad_out, n, grads.bias_out);
       product(rows, s.width, m, tile.grad_out, n, w.out_back, tile.grad_hidden, m, static_cast<const T*>(nullptr));
     } else {
       std::fill(tile.grad_hidden, tile.grad_hidden + rows * m, T(0));
@@ -233,8 +210,8 @@ void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const Chunk& 
 }
 
 template <class T>
-using BackwardChunk = void (*)(const PairProblem<T>&, const Prepared<T>&, const Chunk&, const BackwardTile<T>&,
-                               const ChunkGradients<T>&);
+using BackwardChunk = void (*)(const PairProblem<T>&, const Prepared<T>&, const RowGradient<T>&, const Chunk&,
+                               const BackwardTile<T>&, const ChunkGradients<T>&);
 
 template <class T>
 BackwardChunk<T> backward_chunk_for(const Sizes& s) {
@@ -310,15 +287,16 @@ void backward(const PairProblem<T>& p) {
   }
   T* tiles = arena.take(p.threads * tile_size);
   const Prepared<T> w(p, s, arena, true);
+  const RowGradient<T> gradient(p.grad_out, p.out, p.mean, p.grad_mean, p.grad_deviations, s.width, p.row_ptr[p.nodes]);
   const auto run = backward_chunk_for<T>(s);
   const long count = long(w.chunks.size());
 #pragma omp parallel num_threads(p.threads)
   {
-    const BackwardTile<T> tile(p, s, tiles + omp_get_thread_num() * tile_size);
+    const BackwardTile<T> tile(s, tiles + omp_get_thread_num() * tile_size);
 #pragma omp for schedule(dynamic)
     for (long c = 0; c < count; ++c) {
       std::fill(grads[c].projection, grads[c].projection + ChunkGradients<T>::size(s, w.chunks[c]), T(0));
-      run(p, w, w.chunks[c], tile, grads[c]);
+      run(p, w, gradient, w.chunks[c], tile, grads[c]);
     }
   }
   add_up(p, w, grads, tiles);

@@ -13,6 +13,7 @@
 #endif
 
 #define GRIT_UNROLL _Pragma("GCC unroll 16")
+#define GRIT_INDEPENDENT _Pragma("GCC ivdep")  // the buffers of the loop below do not overlap
 
 namespace grit {
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from grit.errors import GritError
@@ -28,7 +29,7 @@ class PairRows(NamedTuple):
         """(P, D)."""
         if self.scale is None or self.shift is None:
             return self.rows
-        return self.rows * self.scale + self.shift
+        return torch.addcmul(self.shift, self.rows, self.scale)
 
     def take(self, index: Tensor) -> "PairRows":
         """Some of the rows."""
@@ -57,6 +58,7 @@ class PairAttention(nn.Module, ABC):
     """
 
     makes_pairs: ClassVar[bool]
+    reads_pairs: ClassVar[bool] = True
 
     @abstractmethod
     def forward(self, x: Tensor, pair: Tensor, pairs: Pairs) -> AttentionOutput:

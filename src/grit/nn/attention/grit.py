@@ -5,7 +5,7 @@
     x̂_i  = Σ_j α_ij (W_V x_j + W_Ev ê_ij)
 
 Names in the paper and here: ``W_Q W_K W_V`` query, key, value; ``W_Ew W_Eb`` pair_scale, pair_shift; ``W_A`` score;
-``W_Ev`` pair_value; ``ρ`` signed_sqrt; ``σ`` activation; ``e`` pair. The output projections ``W_O W_Eo`` (node_out,
+``W_Ev`` pair_value; ``ρ`` rho, the signed_sqrt; ``σ`` activation; ``e`` pair. The output projections ``W_O W_Eo`` (node_out,
 pair_out) and the degree scaler ``θ1 θ2`` are in `grit.nn.layer`; ``P`` (rrwp) enters in `grit.nn.stem`.
 
 As in the released code, and not in the paper: logits are clamped to ±5, and only W_Q, W_Ew and W_Eb have biases.
@@ -18,6 +18,7 @@ from math import sqrt
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
@@ -42,6 +43,7 @@ def grit_attention(
     activation: Callable[[Tensor], Tensor],
     attention_dropout: float,
     seed: Tensor | None = None,
+    rho: Callable[[Tensor], Tensor] = signed_sqrt,
 ) -> AttentionOutput:
     """Equation (2), all heads at once, everything linear in x and e already projected.
 
@@ -53,7 +55,7 @@ def grit_attention(
         score: (H, C), W_A of each head. pair_value: (H, C, C), W_Ev of each head, [head, in, out].
     """
     i, j = pairs.query, pairs.key
-    e_hat = activation(signed_sqrt((at_pairs(query, i) + at_pairs(key, j)) * pair_scale) + pair_shift)  # (P, H, C)
+    e_hat = activation(rho((at_pairs(query, i) + at_pairs(key, j)) * pair_scale) + pair_shift)  # (P, H, C)
     logits = (e_hat * score).sum(-1)  # (P, H)
     if clamp is not None:
         logits = logits.clamp(-clamp, clamp)
@@ -136,7 +138,12 @@ class GritAttention(PairAttention):
             clamp=self.clamp,
             activation=self.activation,
             attention_dropout=self.attention_dropout if self.training else 0.0,
+            rho=self.rho,
         )
+
+    def rho(self, z: Tensor) -> Tensor:
+        """ρ, any shape."""
+        return signed_sqrt(z)
 
     def can_fuse(self, x: Tensor, pair: PairRows) -> bool:
         """Whether `fused` can take the place of `forward`."""
@@ -151,8 +158,8 @@ class GritAttention(PairAttention):
         *,
         pair_dropout: float,
         want_moments: bool,
-    ) -> tuple[Tensor, PairResult]:
-        """Attention and pair update in one operation: x̂ (N, D), and e + W_Eo ê if ``pair_out`` is given.
+    ) -> PairResult:
+        """Attention and pair update in one operation: the two sums of x̂, and e + W_Eo ê if ``pair_out`` is given.
 
         Args:
             x: (N, D).
@@ -163,21 +170,14 @@ class GritAttention(PairAttention):
             want_moments: Whether the mean and deviations of the result are wanted.
         """
         check_rows(x, pair.rows, pairs)
-        attention_dropout = self.attention_dropout if self.training else 0.0
-        drops = (attention_dropout, pair_dropout)
-        seeds = (
-            torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
-            if any(drops)
-            else None
-        )
-        result = PairResult(
+        drops = (self.attention_dropout if self.training else 0.0, pair_dropout)
+        seeds = None
+        if any(drops):
+            seeds = torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
+        return PairResult(
             *pair_attention(
-                self.query(x),
-                self.key(x),
-                self.value(x),
-                pair.rows,
-                pair.scale,
-                pair.shift,
+                self._query_key_value(x),
+                *pair,
                 self.pair_scale.weight,
                 self.pair_scale.bias,
                 self.pair_shift.weight,
@@ -193,7 +193,15 @@ class GritAttention(PairAttention):
                 want_moments,
             )
         )
-        return add_pair_value(self._heads(result.node_sum), self._heads(result.pair_sum), self.pair_value), result
+
+    def node_of(self, result: PairResult) -> Tensor:
+        """x̂ (N, D) from what `fused` gives."""
+        return add_pair_value(self._heads(result.node_sum), self._heads(result.pair_sum), self.pair_value)
+
+    def _query_key_value(self, x: Tensor) -> Tensor:
+        """The three maps in one: (N, D) -> (N, 3 D)."""
+        weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])
+        return F.linear(x, weight, F.pad(self.query.bias, (0, 2 * x.shape[1])))
 
     def _heads(self, flat: Tensor) -> Tensor:
         return flat.view(-1, self.num_heads, self.head_dim)  # (..., D) -> (..., H, C)
