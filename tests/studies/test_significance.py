@@ -12,7 +12,9 @@ from grit.training.significance import Row, p_value
 def rows(tmp_path_factory):
     bench = Workbench(tmp_path_factory.mktemp("significance"), "paper")
     STUDIES["significance"].run(bench)
-    return {row["data"].split(",")[0]: row for row in json.loads((bench.folder / "significance.json").read_text())["rows"]}
+    return {
+        row["data"].split(",")[0]: row for row in json.loads((bench.folder / "significance.json").read_text())["rows"]
+    }
 
 
 def test_the_six_asterisks_follow_and_mnist_has_none(rows):

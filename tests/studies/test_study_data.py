@@ -44,7 +44,12 @@ def test_bundled_molecules_are_not_more_than_there_are():
 
 @pytest.mark.parametrize(
     ("name", "budget", "sizes"),
-    [("mnist", "small", (4, 2, 2)), ("zinc", "paper", None), ("pattern", "paper", None), ("pcqm4mv2", "small", (4, 2, 2))],
+    [
+        ("mnist", "small", (4, 2, 2)),
+        ("zinc", "paper", None),
+        ("pattern", "paper", None),
+        ("pcqm4mv2", "small", (4, 2, 2)),
+    ],
 )
 def test_data_that_is_missing(tmp_path, name, budget, sizes):
     with pytest.raises(grit.GritError, match=f"grit datasets build {name}"):
@@ -72,6 +77,8 @@ def test_the_whole_data_set_is_the_benchmark(tmp_path, monkeypatch):
     assert data.is_benchmark
     assert data.note == ""
     assert data.store is store
+    small = Workbench(tmp_path / "small", "small", root=tmp_path / "data")
+    assert not open_data(small, "pattern", None).is_benchmark
 
 
 def test_a_study_goes_on_with_the_graphs_that_it_began_with(tmp_path):

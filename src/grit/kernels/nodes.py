@@ -7,11 +7,12 @@ Shape letters: N nodes of the batch, H heads, C channels per head, D = H*C, F wi
 """
 
 import ctypes
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from grit.kernels.native import Call, Dropout, empty_like, given, integers, pointers
+from grit.kernels.native import Call, Dropout, below_autograd, empty_like, given, integers, operator, pointers
 
 _MOMENTS = ("out", "mean", "deviations")
 _GRADS = tuple(f"grad_{name}" for name in _MOMENTS)
@@ -60,7 +61,6 @@ def _update_call(tensors: tuple[Tensor | None, ...], seed: Tensor | None, dropou
     return call
 
 
-@torch.library.custom_op("grit::update_nodes", mutates_args=(), device_types="cpu")
 def update_nodes(
     node_sum: Tensor,
     pair_sum: Tensor,
@@ -83,12 +83,6 @@ def update_nodes(
     return result
 
 
-@update_nodes.register_fake
-def _(node_sum, pair_sum, pair_value, x, *rest):  # type: ignore[no-untyped-def]
-    return _empty_rows(x, rest[-1])
-
-
-@torch.library.custom_op("grit::update_nodes_backward", mutates_args=(), device_types="cpu")
 def update_nodes_backward(
     grads: list[Tensor],
     has_grads: list[bool],
@@ -114,29 +108,6 @@ def update_nodes_backward(
     return wanted
 
 
-@update_nodes_backward.register_fake
-def _(grads, has_grads, node_sum, pair_sum, pair_value, x, theta, log_degree, weight, bias, *rest):  # type: ignore[no-untyped-def]
-    return empty_like(node_sum, pair_sum, pair_value, x, theta, weight, bias)
-
-
-def _remember_update(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    *tensors, dropout, _ = inputs
-    ctx.save_for_backward(*tensors, *output[:2])
-    ctx.dropout = dropout
-    ctx.set_materialize_grads(False)
-
-
-def _backward_update(ctx, *grads):  # type: ignore[no-untyped-def]
-    saved = ctx.saved_tensors
-    has = [grad is not None for grad in grads]
-    made = update_nodes_backward([g for g in grads if g is not None], has, *saved, ctx.dropout)
-    node_sum, pair_sum, pair_value, x, theta, weight, bias = made
-    return node_sum, pair_sum, pair_value, x, None if saved[4] is None else theta, None, weight, bias, None, None, None
-
-
-update_nodes.register_autograd(_backward_update, setup_context=_remember_update)
-
-
 def _feed_call(tensors: tuple[Tensor, ...], seed: Tensor | None, dropout: float) -> Call:
     rows, weight_in = tensors[0], tensors[3]
     call = Call(
@@ -153,7 +124,6 @@ def _feed_call(tensors: tuple[Tensor, ...], seed: Tensor | None, dropout: float)
     return call
 
 
-@torch.library.custom_op("grit::feed_forward", mutates_args=(), device_types="cpu")
 def feed_forward(
     rows: Tensor,
     scale: Tensor,
@@ -175,12 +145,6 @@ def feed_forward(
     return result
 
 
-@feed_forward.register_fake
-def _(rows, *rest):  # type: ignore[no-untyped-def]
-    return _empty_rows(rows, rest[-1])
-
-
-@torch.library.custom_op("grit::feed_forward_backward", mutates_args=(), device_types="cpu")
 def feed_forward_backward(
     grads: list[Tensor],
     has_grads: list[bool],
@@ -206,15 +170,58 @@ def feed_forward_backward(
     return wanted
 
 
-@feed_forward_backward.register_fake
-def _(grads, has_grads, *tensors):  # type: ignore[no-untyped-def]
+class _UpdateDerivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = below_autograd(update_nodes_op, *inputs)
+        ctx.save_for_backward(*inputs[:9], *output[:2])
+        ctx.dropout = inputs[9]
+        ctx.set_materialize_grads(False)
+        return tuple(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        has = [grad is not None for grad in grads]
+        saved = ctx.saved_tensors
+        made = _update_backward([g for g in grads if g is not None], has, *saved, ctx.dropout)
+        node_sum, pair_sum, pair_value, x, theta, weight, bias = made
+        theta = None if saved[4] is None else theta
+        return node_sum, pair_sum, pair_value, x, theta, None, weight, bias, None, None, None
+
+
+class _FeedDerivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = below_autograd(feed_forward_op, *inputs)
+        ctx.save_for_backward(*inputs[:8], *output[:2])
+        ctx.dropout = inputs[8]
+        ctx.set_materialize_grads(False)
+        return tuple(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        has = [grad is not None for grad in grads]
+        made = _feed_backward([g for g in grads if g is not None], has, *ctx.saved_tensors, ctx.dropout)
+        return (*made, None, None, None)
+
+
+def _fake_update(node_sum: Tensor, pair_sum: Tensor, pair_value: Tensor, x: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    return _empty_rows(x, rest[-1])
+
+
+def _fake_update_backward(grads: list[Tensor], has_grads: list[bool], *tensors: Any) -> list[Tensor]:
+    return empty_like(*tensors[:5], *tensors[6:8])
+
+
+def _fake_feed(rows: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    return _empty_rows(rows, rest[-1])
+
+
+def _fake_feed_backward(grads: list[Tensor], has_grads: list[bool], *tensors: Any) -> list[Tensor]:
     return empty_like(*tensors[:7])
 
 
-def _backward_feed(ctx, *grads):  # type: ignore[no-untyped-def]
-    has = [grad is not None for grad in grads]
-    made = feed_forward_backward([g for g in grads if g is not None], has, *ctx.saved_tensors, ctx.dropout)
-    return (*made, None, None, None)
-
-
-feed_forward.register_autograd(_backward_feed, setup_context=_remember_update)
+_update_backward = operator(update_nodes_backward, _fake_update_backward)
+update_nodes_op = operator(update_nodes, _fake_update, _UpdateDerivative)
+_feed_backward = operator(feed_forward_backward, _fake_feed_backward)
+feed_forward_op = operator(feed_forward, _fake_feed, _FeedDerivative)

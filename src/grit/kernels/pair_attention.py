@@ -8,13 +8,13 @@ Shape letters: N nodes of the batch, P node pairs, H heads, C channels per head,
 
 import ctypes
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from grit.kernels.choice import library
-from grit.kernels.native import SUFFIXES, Call, Dropout, empty_like, given, integers, pointers
+from grit.kernels.native import SUFFIXES, Call, Dropout, below_autograd, empty_like, given, integers, operator, pointers
 
 MAX_HEADS, MAX_WIDTH = 32, 1024  # of the kernels' fixed buffers
 
@@ -119,7 +119,6 @@ def _thirds(qkv: Tensor) -> tuple[int, int]:
     return qkv.data_ptr() + step, qkv.data_ptr() + 2 * step
 
 
-@torch.library.custom_op("grit::pair_attention", mutates_args=(), device_types="cpu")
 def pair_attention(
     qkv: Tensor,
     pair: Tensor,
@@ -156,12 +155,6 @@ def pair_attention(
     return tuple(result)  # type: ignore[return-value]
 
 
-@pair_attention.register_fake
-def _(qkv, pair, *rest):  # type: ignore[no-untyped-def]
-    score, weight_out, want_moments = rest[6], rest[7], rest[-1]
-    return tuple(_empty_result(qkv, pair, score, weight_out is not None, want_moments))
-
-
 def _empty_result(qkv: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool) -> PairResult:
     nodes, (heads, channels) = qkv.shape[0], score.shape
     width = heads * channels
@@ -177,7 +170,6 @@ def _empty_result(qkv: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want
     )
 
 
-@torch.library.custom_op("grit::pair_attention_backward", mutates_args=(), device_types="cpu")
 def pair_attention_backward(
     grads: list[Tensor],
     has_grads: list[bool],
@@ -218,25 +210,35 @@ def pair_attention_backward(
     return wanted
 
 
-@pair_attention_backward.register_fake
-def _(grads, has_grads, *tensors):  # type: ignore[no-untyped-def]
+def _fake(qkv: Tensor, pair: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    score, weight_out, want_moments = rest[6], rest[7], rest[-1]
+    return tuple(_empty_result(qkv, pair, score, weight_out is not None, want_moments))
+
+
+def _fake_backward(grads: list[Tensor], has_grads: list[bool], *tensors: Any) -> list[Tensor]:
     return empty_like(*tensors[:11])
 
 
-def _remember(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    *tensors, clamp, attention_dropout, pair_dropout, _ = inputs
-    ctx.save_for_backward(*tensors, *output[:6])
-    ctx.options = (clamp, attention_dropout, pair_dropout)
-    ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(output[2], output[3])
+class _Derivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = below_autograd(pair_attention_op, *inputs)
+        *tensors, clamp, attention_dropout, pair_dropout, _ = inputs
+        ctx.save_for_backward(*tensors, *output[:6])
+        ctx.options = (clamp, attention_dropout, pair_dropout)
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(output[2], output[3])
+        return tuple(output)
+
+    @staticmethod
+    def backward(ctx: Any, *all_grads: Tensor | None) -> Any:
+        saved = ctx.saved_tensors
+        node_sum, pair_sum, _, _, out, mean, deviations = all_grads
+        grads = (node_sum, pair_sum, out, mean, deviations)
+        has = [grad is not None for grad in grads]
+        made = _backward([g for g in grads if g is not None], has, *saved, *ctx.options)
+        return (*(None if t is None else g for t, g in zip(saved[:11], made, strict=True)), *[None] * 7)
 
 
-def _backward(ctx, node_sum, pair_sum, top, inverse, out, mean, deviations):  # type: ignore[no-untyped-def]
-    saved = ctx.saved_tensors
-    grads = (node_sum, pair_sum, out, mean, deviations)
-    has = [grad is not None for grad in grads]
-    made = pair_attention_backward([g for g in grads if g is not None], has, *saved, *ctx.options)
-    return (*(None if t is None else g for t, g in zip(saved[:11], made, strict=True)), *[None] * 7)
-
-
-pair_attention.register_autograd(_backward, setup_context=_remember)
+_backward = operator(pair_attention_backward, _fake_backward)
+pair_attention_op = operator(pair_attention, _fake, _Derivative)

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from grit.errors import GritError
 from grit.graphs.pairs import Pairs
 from grit.kernels.dropout import draw_seed, dropout
-from grit.kernels.nodes import feed_forward, update_nodes
+from grit.kernels.nodes import feed_forward_op, update_nodes_op
 from grit.kernels.pair_attention import PairResult
 from grit.nn.activation import activation_function
 from grit.nn.attention import ATTENTIONS
@@ -153,7 +153,7 @@ class GritLayer(nn.Module):
             out = self.node_norm(x + self._node_update(node, log_degree))
             out = self.ffn_norm(out + self._ffn(out))
             return out
-        updated = update_nodes(
+        updated = update_nodes_op(
             result.node_sum,
             result.pair_sum,
             attention.pair_value,
@@ -169,7 +169,7 @@ class GritLayer(nn.Module):
         rows = self._normalise_later(self.node_norm, *updated)
         if rows.scale is None or rows.shift is None:
             rows = PairRows(rows.rows, torch.ones_like(rows.rows[0]), torch.zeros_like(rows.rows[0]))
-        fed = feed_forward(
+        fed = feed_forward_op(
             *rows,
             self.ffn_in.weight,
             self.ffn_in.bias,

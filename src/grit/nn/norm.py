@@ -36,23 +36,26 @@ class BatchNorm(nn.BatchNorm1d):
 
         In evaluation the moments are not read.
         """
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        if self.training:
-            rows = mean.new_tensor([count])
-            if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-                local, rows = mean, _total(rows)
-                mean = _total(local * count) / rows
-                deviations = _total(deviations + count * (local - mean).square())
-            variance = deviations / rows
-            self._follow(mean, variance, rows)
-        else:
-            mean, variance = self.running_mean, self.running_var
+        if not self.training:
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            scale = self.weight * (self.running_var + self.eps).rsqrt()
+            return scale, self.bias - self.running_mean * scale
+        alone = not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1
+        if alone and not torch.compiler.is_compiling():
+            self._follow(mean.detach(), deviations.detach() / count, count)
+            scale, shift = _Affine.apply(mean, deviations, self.weight, self.bias, count, self.eps)  # type: ignore[no-untyped-call]
+            return scale, shift
+        total = _same if alone else _total
+        rows = total(mean.new_tensor([count]))
+        whole = total(mean * count) / rows
+        variance = total(deviations + count * (mean - whole).square()) / rows
+        self._follow(whole, variance, rows)
         scale = self.weight * (variance + self.eps).rsqrt()
-        return scale, self.bias - mean * scale
+        return scale, self.bias - whole * scale
 
     @torch.no_grad()
-    def _follow(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
+    def _follow(self, mean: Tensor, variance: Tensor, count: Tensor | int) -> None:
         """Let the running statistics follow those of a batch."""
         assert self.running_mean is not None
         assert self.running_var is not None
@@ -61,6 +64,28 @@ class BatchNorm(nn.BatchNorm1d):
         self.num_batches_tracked += 1
         self.running_mean.lerp_(mean, self.momentum)
         self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+
+
+class _Affine(torch.autograd.Function):
+    """scale = γ / sqrt(Δ/R + ε) and shift = β - mean scale, with a derivative of few operations: layers are full of these."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, mean: Tensor, deviations: Tensor, weight: Tensor, bias: Tensor, count: int, eps: float
+    ) -> Any:
+        root = torch.rsqrt(deviations / count + eps)
+        scale = weight * root
+        ctx.save_for_backward(mean, root, scale)
+        ctx.count = count
+        return scale, torch.addcmul(bias, mean, scale, value=-1)
+
+    @staticmethod
+    def backward(ctx: Any, grad_scale: Tensor, grad_shift: Tensor) -> Any:
+        mean, root, scale = ctx.saved_tensors
+        grad_scale = torch.addcmul(grad_scale, grad_shift, mean, value=-1)
+        grad_weight = grad_scale * root
+        grad_deviations = grad_weight * scale * root * (-0.5 / ctx.count)
+        return grad_shift * -scale, grad_deviations, grad_weight, grad_shift, None, None
 
 
 class _SumOverProcesses(torch.autograd.Function):
@@ -82,3 +107,7 @@ class _SumOverProcesses(torch.autograd.Function):
 def _total(value: Tensor) -> Tensor:
     total: Tensor = _SumOverProcesses.apply(value)  # type: ignore[no-untyped-call]
     return total
+
+
+def _same(value: Tensor) -> Tensor:
+    return value

@@ -126,7 +126,7 @@ class Stem(nn.Module):
         edge = self.edge(batch.graphs.edge_attr).to(
             pair.dtype
         )  # under autocast, linear maps and embeddings differ in type
-        return x, pair.index_add(0, batch.pairs.edge_pair, edge)  # (N, D), (P, D)
+        return x, pair.index_add_(0, batch.pairs.edge_pair, edge)  # (N, D), (P, D)
 
     def _check(self, batch: PairBatch) -> None:
         _check_features("node features (x)", batch.graphs.x, self.node_features)

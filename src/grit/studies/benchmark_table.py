@@ -74,7 +74,7 @@ def results_table(
         remarks += _differences({column.heading: scales[column.recipe] for column in columns})
     elif not all(plan.data.is_benchmark for plan in plans.values()):
         remarks.append("Rows without the paper's number were not trained on the whole data set and are not comparable.")
-    label = "" if budget == "paper" else f" (budget {budget}: it runs, and shows no more)"
+    label = "" if budget == "paper" else f" (budget {budget}: not the published experiment)"
     return Table(f"GRIT, {published.source} of the paper{label}", headings, rows, remarks)
 
 
@@ -117,11 +117,11 @@ def published_table(published: PublishedTable, comparable: Sequence[Column], out
         ]
         rows.append([f"{GRIT} (this run)", *ours, "trained here"])
     remarks = [published.remark] if published.remark else []
-    remarks.append(
-        "Mean ± s.d. as printed, GRIT over four runs except where a single number stands. *: significantly better than the "
-        "second-best system, as the paper says; `grit reproduce significance` computes it. The paper took the other systems' "
-        "rows from earlier publications."
-    )
+    remarks.append("Mean ± s.d. as printed. The paper took the other systems' rows from earlier publications.")
+    if published.starred:
+        remarks.append(
+            "*: significantly better than the second-best system, as the paper says; `grit reproduce significance` computes it."
+        )
     headings = ("system", *(column.title for column in published.columns), "source")
     return Table(f"Published results, {published.source} of the paper", headings, rows, remarks)
 

@@ -7,7 +7,7 @@ from grit.errors import GritError
 from grit.studies.study import Workbench
 from grit.studies.study_data import Sizes, StudyData
 from grit.training.config import Recipe
-from grit.training.loop import Event
+from grit.training.loop import Event, Interrupted
 from grit.training.recipe import load_recipe, scale_warmup
 from grit.training.significance import Row, summarise
 from grit.training.train import RunOptions, train
@@ -90,15 +90,18 @@ def train_all(bench: Workbench, plans: Mapping[str, Plan]) -> dict[str, Outcome]
     for name, plan, seed in bench.track(order, "runs"):
         recipe = plan.recipe.model_copy(update={"train": plan.recipe.train.model_copy(update={"seed": seed})})
         title = f"{name}, seed {seed}"
-        result = train(
-            recipe,
-            bench.folder / "runs" / name / f"seed{seed}",
-            store=plan.data.store,
-            resume=True,
-            options=options,
-            watch=_teller(bench, title),
-            say=lambda line, title=title: bench.say(f"{title}: {line}"),  # type: ignore[misc]
-        )
+        try:
+            result = train(
+                recipe,
+                bench.folder / "runs" / name / f"seed{seed}",
+                store=plan.data.store,
+                resume=True,
+                options=options,
+                watch=_teller(bench, title),
+                say=lambda line, title=title: bench.say(f"{title}: {line}"),  # type: ignore[misc]
+            )
+        except Interrupted as stopped:
+            raise Interrupted(f"{title}: {stopped} The same command goes on.") from None
         results[name].append(result)
         bench.say(f"{title}: test {result['metric']} {result['test'][result['metric']]:.4g}")
     return {name: _outcome(found) for name, found in results.items()}

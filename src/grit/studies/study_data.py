@@ -18,7 +18,8 @@ class StudyData(NamedTuple):
 
     Attributes:
         store: The graphs.
-        is_benchmark: Whether they are the whole data set, so that results may stand beside published ones.
+        is_benchmark: Whether they are the whole data set and the budget is ``paper``, so that results may stand beside
+            published ones.
         note: What they are, if that is not what the name says; else empty.
     """
 
@@ -49,7 +50,7 @@ def open_data(bench: Workbench, name: str, sizes: Sizes | None) -> StudyData:
             stand_in_store(name, sizes), False, f"{name} has not been built; in its place: {STAND_INS[name].note}"
         )
     else:
-        data = _opened(load(name, bench.root), name, sizes)
+        data = _opened(load(name, bench.root), name, sizes, bench.budget)
     begun_with = bench.piece(f"data {name}", lambda: fingerprint(data.store))
     if begun_with != fingerprint(data.store):
         raise GritError(
@@ -59,7 +60,7 @@ def open_data(bench: Workbench, name: str, sizes: Sizes | None) -> StudyData:
     return data
 
 
-def _opened(store: GraphStore, name: str, sizes: Sizes | None) -> StudyData:
+def _opened(store: GraphStore, name: str, sizes: Sizes | None, budget: str) -> StudyData:
     """A built store, or the first graphs of it."""
     built = store.manifest.built
     is_whole = built.get("limit") == "none" and (
@@ -69,7 +70,7 @@ def _opened(store: GraphStore, name: str, sizes: Sizes | None) -> StudyData:
     notes += [f"{name}: {built['note']}"] if built.get("note") else []
     if sizes is not None:
         store = store.with_splits({split: store.split(split)[:size] for split, size in zip(SPLITS, sizes, strict=True)})
-    return StudyData(store, is_whole and sizes is None, "; ".join(notes))
+    return StudyData(store, is_whole and sizes is None and budget == "paper", "; ".join(notes))
 
 
 def fingerprint(store: GraphStore) -> str:

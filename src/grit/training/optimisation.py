@@ -25,4 +25,12 @@ def learning_rate(config: TrainConfig, epoch: int) -> float:
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     """AdamW over all parameters; decay applies to every one that has a gradient, biases and norms included."""
-    return torch.optim.AdamW(model.parameters(), lr=learning_rate(config, 0), weight_decay=config.weight_decay)
+    parameters = list(model.parameters())
+    return torch.optim.AdamW(
+        parameters,
+        lr=learning_rate(config, 0),
+        weight_decay=config.weight_decay,
+        fused=all(
+            parameter.device.type in ("cpu", "cuda") for parameter in parameters
+        ),  # one pass over memory per tensor
+    )

@@ -133,8 +133,7 @@ inline void backward_segment(const PairProblem<T>& p, const Prepared<T>& w, long
         if (drops) from *= load(mask + at);
         const Vector<T> grad_after = from + weight * load(query.pair + at) + grad_logit * load(w.score + at);
         const Vector<T> grad_before = after <= T(0) ? Vector<T>{} : grad_after;
-        const Vector<T> root = square_root(absolute<T>(sum * scale));
-        const Vector<T> grad_product = root == T(0) ? Vector<T>{} : grad_before * T(0.5) / root;
+        const Vector<T> grad_product = grad_before * T(0.5) * root_of<T>(absolute<T>(sum * scale)).inverse;
         const Vector<T> grad_sum = grad_product * scale;
         store(u_b + at, grad_product * sum);
         store(u_b + m + at, grad_before);

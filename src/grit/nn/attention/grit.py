@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
 from grit.kernels.dropout import draw_seed, dropout
-from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention
+from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention_op
 from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
 from grit.nn.activation import activation_function
 from grit.nn.attention.contract import AttentionOutput, PairAttention, PairRows, check_heads, check_rows
@@ -175,7 +175,7 @@ class GritAttention(PairAttention):
         if any(drops):
             seeds = torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
         return PairResult(
-            *pair_attention(
+            *pair_attention_op(
                 self._query_key_value(x),
                 *pair,
                 self.pair_scale.weight,
