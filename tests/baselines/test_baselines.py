@@ -32,10 +32,11 @@ class TestContract:
         import grit
 
         graph = small_graphs(2)[1]
-        model = BASELINES[name](SCHEMA).eval()
+        model = BASELINES[name](SCHEMA).double().eval()
         permutation = torch.arange(graph.num_nodes).flip(0)
         here, there = (
-            model(grit.PairBatch.from_data_list([g], encoding="none")) for g in (graph, permuted(graph, permutation))
+            model(grit.PairBatch.from_data_list([g], encoding="none", dtype=torch.float64))
+            for g in (graph, permuted(graph, permutation))
         )
         torch.testing.assert_close(here, there)
 

@@ -42,7 +42,7 @@ def load_reference_checkpoint(source: str | Path | Mapping[str, Tensor], recipe:
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     model = build_model(recipe)
-    if not all(isinstance(module, GritAttention) for module in _attentions(model)):
+    if not all(type(module) is GritAttention for module in _attentions(model)):
         raise GritError(
             f"the released weights are of GRIT's own attention, the recipe names {recipe.model.attention!r}."
         )
