@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from grit import kernels
 from grit.kernels import build
 
 CHECK = """
@@ -85,6 +86,11 @@ def test_a_choice_that_is_none():
 
 QUICK = "-O0"  # where the tests are about the file, not about what is in it
 needs_compiler = pytest.mark.skipif(build.shutil.which("g++") is None, reason="there is no g++")
+
+
+@needs_compiler
+def test_where_there_is_a_compiler_the_kernels_are_fused():
+    assert kernels.status().active == "fused", kernels.status().reason
 
 
 @needs_compiler

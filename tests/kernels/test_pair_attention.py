@@ -277,7 +277,9 @@ def test_operators_pass_torchs_own_checks():
     attention = layer.attention
     leaf = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
     arguments = (
-        *(leaf(attention._query_key_value(x)), leaf(pair.rows), None, None),
+        leaf(x),
+        *(leaf(p) for p in (*attention.query.parameters(), attention.key.weight, attention.value.weight)),
+        *(leaf(pair.rows), None, None),
         *(leaf(p) for p in (*attention.pair_scale.parameters(), *attention.pair_shift.parameters(), attention.score)),
         *(leaf(p) for p in layer.pair_out.parameters()),
         *(pairs.row_ptr, pairs.key, torch.tensor([1, 2]), 5.0, 0.1, 0.1, True),

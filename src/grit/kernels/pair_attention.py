@@ -55,7 +55,9 @@ def fused_is_possible(x: Tensor, pair: Tensor, hidden_dim: int, num_heads: int) 
     )
 
 
+_NODES = ("x", "weight_query", "bias_query", "weight_key", "weight_value")
 _WEIGHTS = ("weight_scale", "bias_scale", "weight_shift", "bias_shift", "score", "weight_out", "bias_out")
+_INPUTS = (*_NODES, "pair", "scale", "shift", *_WEIGHTS)
 _GRADS = ("grad_node_sum", "grad_pair_sum", "grad_out", "grad_mean", "grad_deviations")
 
 
@@ -64,25 +66,18 @@ class _Problem(ctypes.Structure):
 
     _fields_ = (
         *integers("nodes", "heads", "channels", "threads"),
-        *pointers("row_ptr", "key_index", "query", "key", "value"),
-        *integers("node_stride"),
-        *pointers("pair", "scale", "shift", *_WEIGHTS),
+        *pointers("row_ptr", "key_index", *_NODES, "pair", "scale", "shift", *_WEIGHTS),
         ("clamp", ctypes.c_double),
         ("attention_dropout", Dropout),
         ("pair_dropout", Dropout),
         *integers("want_moments"),
-        *pointers(*PairResult._fields, *_GRADS, "grad_query", "grad_key", "grad_value"),
-        *integers("grad_node_stride"),
-        *pointers("grad_pair", "grad_scale", "grad_shift", *(f"grad_{name}" for name in _WEIGHTS)),
+        *pointers(*PairResult._fields, *_GRADS),
+        *pointers(*(f"grad_{name}" for name in (*_NODES, "pair", "scale", "shift", *_WEIGHTS))),
     )
 
 
 def _prepare(
-    qkv: Tensor,
-    pair: Tensor,
-    scale: Tensor | None,
-    shift: Tensor | None,
-    weights: tuple[Tensor | None, ...],
+    tensors: tuple[Tensor | None, ...],
     row_ptr: Tensor,
     key_index: Tensor,
     seeds: Tensor | None,
@@ -90,7 +85,9 @@ def _prepare(
     attention_dropout: float,
     pair_dropout: float,
 ) -> Call:
-    score = weights[4]
+    """A call with its inputs: ``tensors`` are the first 15 arguments of `pair_attention`."""
+    x, score = tensors[0], tensors[12]
+    assert x is not None
     assert score is not None
     heads, channels = score.shape
     drawn = (0, 0) if seeds is None else seeds.tolist()
@@ -99,28 +96,22 @@ def _prepare(
         heads=heads,
         channels=channels,
         threads=torch.get_num_threads(),
-        node_stride=qkv.shape[1],
-        grad_node_stride=qkv.shape[1],
         clamp=inf if clamp is None else clamp,
         attention_dropout=Dropout.of(attention_dropout, drawn[0]),
         pair_dropout=Dropout.of(pair_dropout, drawn[1]),
     )
-    call = Call(problem, qkv.dtype)
-    qkv = qkv.contiguous()
-    call.set(query=qkv, pair=pair, scale=scale, shift=shift, row_ptr=row_ptr, key_index=key_index)
-    call.set(**dict(zip(_WEIGHTS, weights, strict=True)))
-    problem.key, problem.value = _thirds(qkv)
+    call = Call(problem, x.dtype)
+    call.set(row_ptr=row_ptr, key_index=key_index)
+    call.set(**dict(zip(_INPUTS, tensors, strict=True)))
     return call
 
 
-def _thirds(qkv: Tensor) -> tuple[int, int]:
-    """Addresses of the second and the last third of the columns."""
-    step = qkv.shape[1] // 3 * qkv.element_size()
-    return qkv.data_ptr() + step, qkv.data_ptr() + 2 * step
-
-
 def pair_attention(
-    qkv: Tensor,
+    x: Tensor,
+    weight_query: Tensor,
+    bias_query: Tensor,
+    weight_key: Tensor,
+    weight_value: Tensor,
     pair: Tensor,
     scale: Tensor | None,
     shift: Tensor | None,
@@ -141,29 +132,31 @@ def pair_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Attention and pair update of one layer -> the fields of `PairResult`.
 
-    qkv is (N, 3 D), query, key and value beside one another; pair (P, D) as the layer before wrote it, scale and shift (D,)
-    its normalisation, applied on reading; weight_scale, bias_scale W_Ew, weight_shift, bias_shift W_Eb, score (H, C) W_A;
-    weight_out, bias_out W_Eo, or None if pairs are not rewritten; row_ptr and key_index those of the pairs; seeds (2,)
-    int64 those of the two dropouts, None if neither is on; want_moments asks for mean and deviations.
+    x is (N, D), weight_query, bias_query W_Q, weight_key W_K, weight_value W_V; pair (P, D) as the layer before wrote it,
+    scale and shift (D,) its normalisation, applied on reading; weight_scale, bias_scale W_Ew, weight_shift, bias_shift W_Eb,
+    score (H, C) W_A; weight_out, bias_out W_Eo, or None if pairs are not rewritten; row_ptr and key_index those of the pairs;
+    seeds (2,) int64 those of the two dropouts, None if neither is on; want_moments asks for mean and deviations.
     """
+    nodes = (x, weight_query, bias_query, weight_key, weight_value)
     weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
-    call = _prepare(qkv, pair, scale, shift, weights, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
+    tensors = (*nodes, pair, scale, shift, *weights)
+    call = _prepare(tensors, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
     call.structure.want_moments = want_moments
-    result = _empty_result(qkv, pair, score, weight_out is not None, want_moments)
+    result = _empty_result(x, pair, score, weight_out is not None, want_moments)
     call.set(**result._asdict())
     call.run("grit_pair_forward")
     return tuple(result)  # type: ignore[return-value]
 
 
-def _empty_result(qkv: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool) -> PairResult:
-    nodes, (heads, channels) = qkv.shape[0], score.shape
+def _empty_result(x: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool) -> PairResult:
+    nodes, (heads, channels) = x.shape[0], score.shape
     width = heads * channels
     measured = width if rewrites and want_moments else 0
     return PairResult(
-        node_sum=qkv.new_empty(nodes, width),
-        pair_sum=qkv.new_empty(nodes, width),
-        top=qkv.new_empty(nodes, heads),
-        inverse=qkv.new_empty(nodes, heads),
+        node_sum=x.new_empty(nodes, width),
+        pair_sum=x.new_empty(nodes, width),
+        top=x.new_empty(nodes, heads),
+        inverse=x.new_empty(nodes, heads),
         out=pair.new_empty(pair.shape if rewrites else (0, width)),
         mean=pair.new_empty(measured),
         deviations=pair.new_empty(measured),
@@ -173,7 +166,11 @@ def _empty_result(qkv: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want
 def pair_attention_backward(
     grads: list[Tensor],
     has_grads: list[bool],
-    qkv: Tensor,
+    x: Tensor,
+    weight_query: Tensor,
+    bias_query: Tensor,
+    weight_key: Tensor,
+    weight_value: Tensor,
     pair: Tensor,
     scale: Tensor | None,
     shift: Tensor | None,
@@ -197,26 +194,26 @@ def pair_attention_backward(
     attention_dropout: float,
     pair_dropout: float,
 ) -> list[Tensor]:
-    """Gradients of qkv, pair, scale, shift, and of the weights in the order of `pair_attention`."""
+    """Gradients of the first 15 arguments of `pair_attention`."""
+    nodes = (x, weight_query, bias_query, weight_key, weight_value)
     weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
-    call = _prepare(qkv, pair, scale, shift, weights, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
+    tensors = (*nodes, pair, scale, shift, *weights)
+    call = _prepare(tensors, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
     call.set(node_sum=node_sum, pair_sum=pair_sum, top=top, inverse=inverse, out=out, mean=mean)
     call.set(**given(_GRADS, grads, has_grads))
-    wanted = empty_like(qkv, pair, scale, shift, *weights)
-    names = ("query", "pair", "scale", "shift", *_WEIGHTS)
-    call.set(**{f"grad_{name}": tensor for name, tensor in zip(names, wanted, strict=True)})
-    call.structure.grad_key, call.structure.grad_value = _thirds(wanted[0])
+    wanted = empty_like(*tensors)
+    call.set(**{f"grad_{name}": tensor for name, tensor in zip(_INPUTS, wanted, strict=True)})
     call.run("grit_pair_backward")
     return wanted
 
 
-def _fake(qkv: Tensor, pair: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    score, weight_out, want_moments = rest[6], rest[7], rest[-1]
-    return tuple(_empty_result(qkv, pair, score, weight_out is not None, want_moments))
+def _fake(*arguments: Any) -> tuple[Tensor, ...]:
+    x, pair, score, weight_out = (arguments[number] for number in (0, 5, 12, 13))
+    return tuple(_empty_result(x, pair, score, weight_out is not None, arguments[-1]))
 
 
 def _fake_backward(grads: list[Tensor], has_grads: list[bool], *tensors: Any) -> list[Tensor]:
-    return empty_like(*tensors[:11])
+    return empty_like(*tensors[:15])
 
 
 class _Derivative(torch.autograd.Function):
@@ -237,7 +234,7 @@ class _Derivative(torch.autograd.Function):
         grads = (node_sum, pair_sum, out, mean, deviations)
         has = [grad is not None for grad in grads]
         made = _backward([g for g in grads if g is not None], has, *saved, *ctx.options)
-        return (*(None if t is None else g for t, g in zip(saved[:11], made, strict=True)), *[None] * 7)
+        return (*(None if t is None else g for t, g in zip(saved[:15], made, strict=True)), *[None] * 7)
 
 
 _backward = operator(pair_attention_backward, _fake_backward)

@@ -44,6 +44,14 @@ struct Sizes {
   long at(long head, long channel) const { return channel * padded_heads + head; }
 };
 
+// Ask for a row that is needed a tile later, while there is arithmetic to do meanwhile; asking beyond the end does no harm.
+template <class T>
+inline void fetch_ahead(const T* rows, long row, long width) {
+  if (!rows) return;
+  const char* at = reinterpret_cast<const char*>(rows + row * width);
+  for (long byte = 0; byte < width * long(sizeof(T)); byte += 64) __builtin_prefetch(at + byte, 0, 2);
+}
+
 // (rows, D) in the caller's order -> (rows, padded_width) in the kernels', zeros in the padding.
 template <class T>
 inline void to_kernel_order(const Sizes& s, const T* from, T* to) {

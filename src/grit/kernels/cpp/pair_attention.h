@@ -1,5 +1,6 @@
 // GRIT's attention over packed pairs, with everything between the pair tensor of one layer and that of the next.
 //
+//   q, k, v = W_Q x + bias, W_K x, W_V x
 //   e    = scale * pair + shift                                (the normalisation of the layer before, applied on reading)
 //   u, b = W e + bias                                          (pair_scale, pair_shift)
 //   ê    = relu(signed_sqrt((q_i + k_j) * u) + b)
@@ -21,8 +22,7 @@ template <class T>
 struct PairProblem {
   int64_t nodes, heads, channels, threads;
   const int64_t *row_ptr, *key;
-  const T *query, *key_rows, *value;                      // (N, D), rows `node_stride` apart
-  int64_t node_stride;
+  const T *x, *weight_query, *bias_query, *weight_key, *weight_value;  // (N, D), (D, D), (D), (D, D), (D, D)
   const T *pair, *scale, *shift;                          // (P, D), (D), (D); scale null: pair as it is
   const T *weight_scale, *bias_scale, *weight_shift, *bias_shift;  // (D, D), (D), (D, D), (D)
   const T* score;                                         // (H, C)
@@ -42,8 +42,7 @@ struct PairProblem {
   // The backward pass: given ...
   const T *grad_node_sum, *grad_pair_sum, *grad_out, *grad_mean, *grad_deviations;  // null where nobody asks
   // ... and wanted.
-  T *grad_query, *grad_key, *grad_value;  // (N, D), rows `grad_node_stride` apart
-  int64_t grad_node_stride;
+  T *grad_x, *grad_weight_query, *grad_bias_query, *grad_weight_key, *grad_weight_value;
   T *grad_pair, *grad_scale, *grad_shift;
   T *grad_weight_scale, *grad_bias_scale, *grad_weight_shift, *grad_bias_shift, *grad_score, *grad_weight_out, *grad_bias_out;
 };
@@ -53,7 +52,8 @@ template <class T>
 struct Prepared {
   Sizes s;
   std::vector<Chunk> chunks;
-  T *query, *key, *value;         // (N, padded_width)
+  std::vector<long> column;       // (padded_width): the caller's column of each, -1 where padding is nobody's
+  T* nodes;                       // (N, 3 padded_width): query, key and value of each node
   T *scale, *shift;               // (natural_width)
   T *projection, *bias;           // packed (D, 2 padded_width), (2 padded_width)
   T* score;                       // (padded_width)
@@ -62,23 +62,25 @@ struct Prepared {
 
   static size_t size(const PairProblem<T>& p, const Sizes& s) {
     const size_t n = s.natural_width, m = s.padded_width, d = s.width;
-    return 3 * p.nodes * m + 4 * n + 3 * m + d * 2 * m + 2 * m * n + m * n + d * m;
+    return (p.nodes + kTileRows) * 3 * m + 3 * d * m + 3 * m + p.threads * kTileRows * n  // nodes
+           + 4 * n + 3 * m + d * 2 * m + 2 * m * n + m * n + d * m;
   }
+
+  const T* query(long i) const { return nodes + i * 3 * s.padded_width; }
+  const T* key(long j) const { return query(j) + s.padded_width; }
+  const T* value(long j) const { return key(j) + s.padded_width; }
 
   Prepared(const PairProblem<T>& p, const Sizes& sizes, Arena<T>& arena, bool backward) : s(sizes) {
     chunks = cut(p.row_ptr, p.key, p.nodes);
     const long n = s.natural_width, m = s.padded_width, d = s.width;
-    query = arena.take(p.nodes * m), key = arena.take(p.nodes * m), value = arena.take(p.nodes * m);
+    column.assign(m, -1);
+    for (long h = 0; h < s.heads; ++h)
+      for (long c = 0; c < s.channels; ++c) column[s.at(h, c)] = h * s.channels + c;
+    project_nodes(p, arena);
     scale = arena.take(n), shift = arena.take(n);
     projection = arena.take(d * 2 * m), bias = arena.take(2 * m), score = arena.take(m);
     out = arena.take(m * n), bias_out = arena.take(n);
     projection_back = arena.take(2 * m * n), out_back = arena.take(d * m);
-#pragma omp parallel for num_threads(p.threads) schedule(static)
-    for (long i = 0; i < p.nodes; ++i) {
-      to_kernel_order(s, p.query + i * p.node_stride, query + i * m);
-      to_kernel_order(s, p.key_rows + i * p.node_stride, key + i * m);
-      to_kernel_order(s, p.value + i * p.node_stride, value + i * m);
-    }
     for (long c = 0; c < n; ++c) {
       scale[c] = c < d ? (p.scale ? p.scale[c] : T(1)) : T(0);
       shift[c] = c < d && p.scale ? p.shift[c] : T(0);
@@ -87,10 +89,6 @@ struct Prepared {
     to_kernel_order(s, p.bias_scale, bias);
     to_kernel_order(s, p.bias_shift, bias + m);
     to_kernel_order(s, p.score, score);
-    // Column of the caller for each column of the kernels; -1 where padding is nobody's.
-    std::vector<long> column(m, -1);
-    for (long h = 0; h < s.heads; ++h)
-      for (long c = 0; c < s.channels; ++c) column[s.at(h, c)] = h * s.channels + c;
     const auto of_projection = [&](long to, long i) {  // both maps, one beside the other
       const long from = column[to < m ? to : to - m];
       return from < 0 ? T(0) : (to < m ? p.weight_scale : p.weight_shift)[from * d + i];
@@ -101,6 +99,25 @@ struct Prepared {
     if (!backward) return;
     pack(2 * m, n, projection_back, [&](long to, long i) { return i < d ? of_projection(to, i) : T(0); });
     if (p.weight_out) pack(d, m, out_back, [&](long i, long to) { return of_out(to, i); });
+  }
+
+ private:
+  void project_nodes(const PairProblem<T>& p, Arena<T>& arena) {
+    const long n = s.natural_width, m = s.padded_width, d = s.width;
+    nodes = arena.take((p.nodes + kTileRows) * 3 * m);
+    T *packed = arena.take(3 * d * m), *node_bias = arena.take(3 * m), *tiles = arena.take(p.threads * kTileRows * n);
+    const T* weights[] = {p.weight_query, p.weight_key, p.weight_value};
+    pack(d, 3 * m, packed, [&](long i, long to) { return column[to % m] < 0 ? T(0) : weights[to / m][column[to % m] * d + i]; });
+    to_kernel_order(s, p.bias_query, node_bias);
+    std::fill(node_bias + m, node_bias + 3 * m, T(0));
+    const long count = (p.nodes + kTileRows - 1) / kTileRows;
+#pragma omp parallel for num_threads(p.threads) schedule(static)
+    for (long t = 0; t < count; ++t) {
+      const long first = t * kTileRows, rows = std::min(kTileRows, p.nodes - first);
+      T* tile = tiles + omp_get_thread_num() * kTileRows * n;
+      for (long r = 0; r < rows; ++r) std::copy(p.x + (first + r) * d, p.x + (first + r + 1) * d, tile + r * n);
+      product(rows, d, 3 * m, tile, n, packed, nodes + first * 3 * m, 3 * m, node_bias);
+    }
   }
 };
 
@@ -196,7 +213,8 @@ inline void forward_segment(const PairProblem<T>& p, const Prepared<T>& w, long 
   const long head_vectors = Vectors ? 1 : s.head_vectors;
   const int64_t* key = p.key + first;
   for (long r = 0; r < rows; ++r) {
-    attend<T, Vectors>(s, w.query + query * m, w.key + key[r] * m, projected + r * 2 * m, w.score, hidden + r * m,
+    fetch_ahead(p.pair, first + r + kTileRows, s.width);
+    attend<T, Vectors>(s, w.query(query), w.key(key[r]), projected + r * 2 * m, w.score, hidden + r * m,
                        logits + r * head_vectors);
     for (long u = 0; u < head_vectors; ++u)
       logits[r * head_vectors + u] = clamped<T>(logits[r * head_vectors + u], T(p.clamp));
@@ -225,7 +243,7 @@ inline void forward_segment(const PairProblem<T>& p, const Prepared<T>& w, long 
       Vector<T> weight = exponential<T>(logits[r * head_vectors + u] - sums.top[u]);
       total += weight;
       if (p.attention_dropout.on()) weight *= kept_heads<T>(p.attention_dropout, s, first + r, u);
-      const T *value = w.value + key[r] * m, *row = hidden + r * m;
+      const T *value = w.value(key[r]), *row = hidden + r * m;
       GRIT_UNROLL
       for (long v = u; v < vectors; v += head_vectors) {
         const long at = v * kLanes<T>;

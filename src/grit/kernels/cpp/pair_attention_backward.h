@@ -96,10 +96,13 @@ inline void backward_segment(const PairProblem<T>& p, const Prepared<T>& w, long
   const T bound = T(p.clamp);
   Vector<T> logit_of[Vectors ? 1 : 16], weight_of[Vectors ? 1 : 16], grad_of[Vectors ? 1 : 16];
   T mask[Vectors ? Vectors * kLanes<T> : 1024];
-  const T* q = w.query + i * m;
+  const T* q = w.query(i);
   for (long r = 0; r < rows; ++r) {
     const long j = p.key[first + r];
-    const T *k = w.key + j * m, *value = w.value + j * m, *from_out = grad_hidden + r * m;
+    fetch_ahead(p.pair, first + r + kTileRows, s.width);
+    fetch_ahead(p.grad_out, first + r + kTileRows, s.width);
+    if (p.weight_out) fetch_ahead(static_cast<const T*>(p.out), first + r + kTileRows, s.width);
+    const T *k = w.key(j), *value = w.value(j), *from_out = grad_hidden + r * m;
     T *row = hidden + r * m, *u_b = projected + r * 2 * m;
     T *grad_key = grads.key + (j - first_key) * m, *grad_value = grads.value + (j - first_key) * m;
     attend<T, Vectors>(s, q, k, u_b, w.score, row, logit_of);
@@ -176,7 +179,7 @@ inline void write_grad_pairs(const PairProblem<T>& p, const Prepared<T>& w, long
 
 template <class T, int Vectors>
 void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const RowGradient<T>& gradient, const Chunk& chunk,
-                    const BackwardTile<T>& tile, const ChunkGradients<T>& grads) {
+                    const BackwardTile<T>& tile, const ChunkGradients<T>& grads, T* grad_nodes) {
   const Sizes& s = w.s;
   const long n = s.natural_width, m = s.padded_width;
   long query = chunk.first_query;
@@ -196,7 +199,7 @@ void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const RowGrad
       backward_segment<T, Vectors>(p, w, query, at, stop - at, chunk.first_key, tile.projected + r * 2 * m,
                                    tile.hidden + r * m, tile.grad_hidden + r * m, tile.query, grads);
       if (stop == p.row_ptr[query + 1]) {
-        to_caller_order(s, tile.query.query, p.grad_query + query * p.grad_node_stride);
+        std::copy(tile.query.query, tile.query.query + m, grad_nodes + query * 3 * m);
         ++query;
       }
       at = stop;
@@ -210,7 +213,7 @@ void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const RowGrad
 
 template <class T>
 using BackwardChunk = void (*)(const PairProblem<T>&, const Prepared<T>&, const RowGradient<T>&, const Chunk&,
-                               const BackwardTile<T>&, const ChunkGradients<T>&);
+                               const BackwardTile<T>&, const ChunkGradients<T>&, T*);
 
 template <class T>
 BackwardChunk<T> backward_chunk_for(const Sizes& s) {
@@ -226,7 +229,7 @@ BackwardChunk<T> backward_chunk_for(const Sizes& s) {
 
 // Sum over chunks, in their order, into the caller's tensors.
 template <class T>
-void add_up(const PairProblem<T>& p, const Prepared<T>& w, const std::vector<ChunkGradients<T>>& grads, T* rows) {
+void add_up(const PairProblem<T>& p, const Prepared<T>& w, const std::vector<ChunkGradients<T>>& grads, T* grad_nodes) {
   const Sizes& s = w.s;
   const long d = s.width, n = s.natural_width, m = s.padded_width, fixed = long(ChunkGradients<T>::fixed_size(s));
   const ChunkGradients<T>& total = grads[0];
@@ -240,15 +243,14 @@ void add_up(const PairProblem<T>& p, const Prepared<T>& w, const std::vector<Chu
       }
 #pragma omp for schedule(static)
     for (long j = 0; j < p.nodes; ++j) {
-      T* sum = rows + omp_get_thread_num() * 2 * m;
+      T* sum = grad_nodes + j * 3 * m + m;  // of key and value
       std::fill(sum, sum + 2 * m, T(0));
       for (size_t c = 0; c < grads.size(); ++c)
         if (j >= w.chunks[c].first_key && j < w.chunks[c].last_key) {
           const long at = (j - w.chunks[c].first_key) * m;
+          GRIT_INDEPENDENT
           for (long x = 0; x < m; ++x) sum[x] += grads[c].key[at + x], sum[m + x] += grads[c].value[at + x];
         }
-      to_caller_order(s, sum, p.grad_key + j * p.grad_node_stride);
-      to_caller_order(s, sum + m, p.grad_value + j * p.grad_node_stride);
     }
 #pragma omp for schedule(static)
     for (long from = 0; from < d; ++from) {
@@ -270,6 +272,49 @@ void add_up(const PairProblem<T>& p, const Prepared<T>& w, const std::vector<Chu
   }
 }
 
+// From the gradients of query, key and value to those of x and the three maps.
+template <class T>
+void node_gradients(const PairProblem<T>& p, const Prepared<T>& w, const T* grad_nodes, T* memory) {
+  const Sizes& s = w.s;
+  const long d = s.width, n = s.natural_width, m = s.padded_width, chunks = node_chunks(p.nodes), size = n * 3 * m + m;
+  T *back = memory, *tiles = back + 3 * m * n, *sums = tiles + p.threads * kTileRows * (2 * n + 3 * m);
+  const T* weights[] = {p.weight_query, p.weight_key, p.weight_value};
+  pack(3 * m, n, back, [&](long to, long i) {
+    return i >= d || w.column[to % m] < 0 ? T(0) : weights[to / m][w.column[to % m] * d + i];
+  });
+#pragma omp parallel for num_threads(p.threads) schedule(dynamic)
+  for (long chunk = 0; chunk < chunks; ++chunk) {
+    T *x = tiles + omp_get_thread_num() * kTileRows * (2 * n + 3 * m), *grad_x = x + kTileRows * n, *grad = grad_x + kTileRows * n;
+    T *weight = sums + chunk * size, *bias = weight + n * 3 * m;
+    std::fill(weight, weight + size, T(0));
+    const long start = p.nodes * chunk / chunks, stop = p.nodes * (chunk + 1) / chunks;
+    for (long first = start; first < stop; first += kTileRows) {
+      const long rows = std::min(kTileRows, stop - first);
+      for (long r = 0; r < rows; ++r) {
+        std::copy(p.x + (first + r) * d, p.x + (first + r + 1) * d, x + r * n);
+        std::copy(grad_nodes + (first + r) * 3 * m, grad_nodes + (first + r + 1) * 3 * m, grad + r * 3 * m);
+        GRIT_INDEPENDENT
+        for (long c = 0; c < m; ++c) bias[c] += grad[r * 3 * m + c];
+      }
+      add_outer_product(rows, n, 3 * m, x, n, grad, 3 * m, weight, 3 * m);
+      product(rows, 3 * m, n, grad, 3 * m, back, grad_x, n, static_cast<const T*>(nullptr));
+      for (long r = 0; r < rows; ++r) std::copy(grad_x + r * n, grad_x + r * n + d, p.grad_x + (first + r) * d);
+    }
+  }
+  add_chunks(sums, chunks, size);
+  T* wanted[] = {p.grad_weight_query, p.grad_weight_key, p.grad_weight_value};
+  for (long which = 0; which < 3; ++which)
+    for (long to = 0; to < m; ++to)
+      for (long i = 0; w.column[to] >= 0 && i < d; ++i) wanted[which][w.column[to] * d + i] = sums[i * 3 * m + which * m + to];
+  to_caller_order(s, sums + n * 3 * m, p.grad_bias_query);
+}
+
+template <class T>
+size_t node_gradients_size(const PairProblem<T>& p, const Sizes& s) {
+  const size_t n = s.natural_width, m = s.padded_width;
+  return 3 * m * n + p.threads * kTileRows * (2 * n + 3 * m) + node_chunks(p.nodes) * (n * 3 * m + m);
+}
+
 template <class T>
 void backward(const PairProblem<T>& p) {
   const Sizes s = Sizes::of<T>(p.heads, p.channels);
@@ -277,14 +322,16 @@ void backward(const PairProblem<T>& p) {
   size_t wanted = 0;
   for (const Chunk& chunk : chunks) wanted += padded(ChunkGradients<T>::size(s, chunk), 64);
   const size_t tile_size = padded(BackwardTile<T>::size(s), 64);
-  Arena<T> arena(padded(wanted, 64) + p.threads * tile_size + Prepared<T>::size(p, s));
+  const size_t node_size = node_gradients_size(p, s);
+  Arena<T> arena(wanted + p.threads * tile_size + Prepared<T>::size(p, s) + p.nodes * 3 * s.padded_width + node_size);
   T* memory = arena.take(wanted);
   std::vector<ChunkGradients<T>> grads;
   for (const Chunk& chunk : chunks) {
     grads.emplace_back(s, chunk, memory);
     memory += padded(ChunkGradients<T>::size(s, chunk), 64);
   }
-  T* tiles = arena.take(p.threads * tile_size);
+  T *tiles = arena.take(p.threads * tile_size), *grad_nodes = arena.take(p.nodes * 3 * s.padded_width);
+  T* node_memory = arena.take(node_size);
   const Prepared<T> w(p, s, arena, true);
   const RowGradient<T> gradient(p.grad_out, p.out, p.mean, p.grad_mean, p.grad_deviations, s.width, p.row_ptr[p.nodes]);
   const auto run = backward_chunk_for<T>(s);
@@ -295,10 +342,11 @@ void backward(const PairProblem<T>& p) {
 #pragma omp for schedule(dynamic)
     for (long c = 0; c < count; ++c) {
       std::fill(grads[c].projection, grads[c].projection + ChunkGradients<T>::size(s, w.chunks[c]), T(0));
-      run(p, w, gradient, w.chunks[c], tile, grads[c]);
+      run(p, w, gradient, w.chunks[c], tile, grads[c], grad_nodes);
     }
   }
-  add_up(p, w, grads, tiles);
+  add_up(p, w, grads, grad_nodes);
+  node_gradients(p, w, grad_nodes, node_memory);
 }
 
 }  // namespace grit

@@ -18,7 +18,6 @@ from math import sqrt
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
@@ -176,7 +175,11 @@ class GritAttention(PairAttention):
             seeds = torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
         return PairResult(
             *pair_attention_op(
-                self._query_key_value(x),
+                x,
+                self.query.weight,
+                self.query.bias,
+                self.key.weight,
+                self.value.weight,
                 *pair,
                 self.pair_scale.weight,
                 self.pair_scale.bias,
@@ -197,11 +200,6 @@ class GritAttention(PairAttention):
     def node_of(self, result: PairResult) -> Tensor:
         """x̂ (N, D) from what `fused` gives."""
         return add_pair_value(self._heads(result.node_sum), self._heads(result.pair_sum), self.pair_value)
-
-    def _query_key_value(self, x: Tensor) -> Tensor:
-        """The three maps in one: (N, D) -> (N, 3 D)."""
-        weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])
-        return F.linear(x, weight, F.pad(self.query.bias, (0, 2 * x.shape[1])))
 
     def _heads(self, flat: Tensor) -> Tensor:
         return flat.view(-1, self.num_heads, self.head_dim)  # (..., D) -> (..., H, C)
