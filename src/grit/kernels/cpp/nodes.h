@@ -107,8 +107,8 @@ void update_nodes(const NodeUpdate<T>& p) {
         const T* x = p.x + (first + r) * d;
         GRIT_INDEPENDENT
         for (long c = 0; c < d; ++c) out[c] = x[c] + updated[r * n + c];
-        if (p.want_moments) add_moments(out, d, moments.data() + chunk * 2 * d);
       }
+      if (p.want_moments) add_moments(p.out + first * d, rows, d, moments.data() + chunk * 2 * d, updated);
     });
   }
   if (p.want_moments) finish_moments(moments.data(), chunks, d, p.rows, p.mean, p.deviations);
@@ -208,8 +208,8 @@ void feed_forward(const FeedForward<T>& p) {
         T* out = p.out + (first + r) * d;
         GRIT_INDEPENDENT
         for (long c = 0; c < d; ++c) out[c] = e[r * n + c] + updated[r * n + c];
-        if (p.want_moments) add_moments(out, d, moments.data() + chunk * 2 * d);
       }
+      if (p.want_moments) add_moments(p.out + first * d, rows, d, moments.data() + chunk * 2 * d, updated);
     });
   }
   if (p.want_moments) finish_moments(moments.data(), chunks, d, p.rows, p.mean, p.deviations);

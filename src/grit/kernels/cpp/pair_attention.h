@@ -311,8 +311,8 @@ inline void write_pairs(const PairProblem<T>& p, const Prepared<T>& w, long firs
     const T *residual = tile.pairs + r * n, *update = tile.out + r * n;
     GRIT_INDEPENDENT
     for (long c = 0; c < d; ++c) to[c] = residual[c] + update[c];
-    if (p.want_moments) add_moments(to, d, moments);
   }
+  if (p.want_moments) add_moments(p.out + first * d, rows, d, moments, tile.out);
 }
 
 template <class T, int Vectors>

@@ -97,6 +97,14 @@ inline void backward_segment(const PairProblem<T>& p, const Prepared<T>& w, long
   Vector<T> logit_of[Vectors ? 1 : 16], weight_of[Vectors ? 1 : 16], grad_of[Vectors ? 1 : 16];
   T mask[Vectors ? Vectors * kLanes<T> : 1024];
   const T* q = w.query(i);
+  // What every row adds to, in registers where their number is known: ∂query, ∂score, ∂bias of scale and shift.
+  T* const sums[] = {query.query, grads.score, grads.bias, grads.bias + m};
+  Vector<T> kept_sums[4][Vectors ? Vectors : 1];
+  GRIT_UNROLL
+  for (int which = 0; which < 4; ++which) {
+    GRIT_UNROLL
+    for (long v = 0; v < Vectors; ++v) kept_sums[which][v] = load(sums[which] + v * kLanes<T>);
+  }
   for (long r = 0; r < rows; ++r) {
     const long j = p.key[first + r];
     fetch_ahead(p.pair, first + r + kTileRows, s.width);
@@ -140,15 +148,24 @@ inline void backward_segment(const PairProblem<T>& p, const Prepared<T>& w, long
         const Vector<T> grad_sum = grad_product * scale;
         store(u_b + at, grad_product * sum);
         store(u_b + m + at, grad_before);
-        store(query.query + at, load(query.query + at) + grad_sum);
         store(grad_key + at, load(grad_key + at) + grad_sum);
         store(grad_value + at, load(grad_value + at) + weight * load(query.node + at));
-        store(grads.score + at, load(grads.score + at) + grad_logit * after);
-        store(grads.bias + at, load(grads.bias + at) + grad_product * sum);
-        store(grads.bias + m + at, load(grads.bias + m + at) + grad_before);
+        const Vector<T> more[] = {grad_sum, grad_logit * after, grad_product * sum, grad_before};
+        GRIT_UNROLL
+        for (int which = 0; which < 4; ++which) {
+          if constexpr (Vectors)
+            kept_sums[which][v] += more[which];
+          else
+            store(sums[which] + at, load(sums[which] + at) + more[which]);
+        }
         if (drops) store(row + at, after * load(mask + at));
       }
     }
+  }
+  GRIT_UNROLL
+  for (int which = 0; which < 4; ++which) {
+    GRIT_UNROLL
+    for (long v = 0; v < Vectors; ++v) store(sums[which] + v * kLanes<T>, kept_sums[which][v]);
   }
 }
 

@@ -8,14 +8,26 @@
 
 namespace grit {
 
-// Sums over rows in double: no digits are lost between a large mean and a small deviation.
+// Sums of rows and of their squares, (2, width) in double: no digits are lost between a large mean and a small deviation.
+// Within a tile, differences from its first row are summed in the rows' own type, which is faster.
 template <class T>
-inline void add_moments(const T* row, long width, double* sums) {
+inline void add_moments(const T* tile, long rows, long width, double* sums, T* differences) {
+  std::fill(differences, differences + 2 * width, T(0));
+  T* squares = differences + width;
+  for (long r = 1; r < rows; ++r) {
+    const T* row = tile + r * width;
+    GRIT_INDEPENDENT
+    for (long c = 0; c < width; ++c) {
+      const T difference = row[c] - tile[c];
+      differences[c] += difference;
+      squares[c] += difference * difference;
+    }
+  }
   GRIT_INDEPENDENT
   for (long c = 0; c < width; ++c) {
-    const double y = row[c];
-    sums[c] += y;
-    sums[width + c] += y * y;
+    const double first = tile[c], sum = differences[c];
+    sums[c] += double(rows) * first + sum;
+    sums[width + c] += double(squares[c]) + first * (2 * sum + double(rows) * first);
   }
 }
 
