@@ -112,6 +112,19 @@ def test_the_published_widths(shape, training):
     assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
 
 
+@pytest.mark.parametrize("shape", [(64, 8), (26, 2), (24, 3)])
+def test_the_projection_kept_or_computed_again_is_the_same(shape, monkeypatch):
+    given = setting(SEVERAL, affine=True, hidden_dim=shape[0], num_heads=shape[1], attention_dropout=0.2, dropout=0.1)
+    lean = outcome("fused", *given)
+    monkeypatch.setenv("GRIT_MEMORY", "fast")
+    fast = outcome("fused", *given)
+    for ours, theirs in zip(lean[0] + list(lean[1]), fast[0] + list(fast[1]), strict=True):
+        assert torch.equal(ours, theirs)
+    monkeypatch.setenv("GRIT_MEMORY", "much")
+    with pytest.raises(grit.GritError, match="GRIT_MEMORY must be lean or fast, got 'much'"):
+        outcome("fused", *given)
+
+
 def test_layer_norm():
     given = setting(SEVERAL, norm="layer")
     assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
@@ -282,7 +295,7 @@ def test_operators_pass_torchs_own_checks():
         *(leaf(pair.rows), None, None),
         *(leaf(p) for p in (*attention.pair_scale.parameters(), *attention.pair_shift.parameters(), attention.score)),
         *(leaf(p) for p in layer.pair_out.parameters()),
-        *(pairs.row_ptr, pairs.key, torch.tensor([1, 2]), 5.0, 0.1, 0.1, True),
+        *(pairs.row_ptr, pairs.key, torch.tensor([1, 2]), 5.0, 0.1, 0.1, True, True),
     )
     torch.library.opcheck(
         torch.ops.grit.pair_attention.default,

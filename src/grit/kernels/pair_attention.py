@@ -30,6 +30,7 @@ class PairResult(NamedTuple):
         out: (P, D), e + W_out ê + bias; (0, D) if pairs are not rewritten.
         mean: (D,), over the rows of ``out``.
         deviations: (D,), the sum of their squared deviations from it.
+        projected: (P, at least 2 D), W_Ew e and W_Eb e, kept for the backward pass; (0, ...) if it computes them again.
     """
 
     node_sum: Tensor
@@ -39,6 +40,7 @@ class PairResult(NamedTuple):
     out: Tensor
     mean: Tensor
     deviations: Tensor
+    projected: Tensor
 
 
 def fused_is_possible(x: Tensor, pair: Tensor, hidden_dim: int, num_heads: int) -> bool:
@@ -129,26 +131,30 @@ def pair_attention(
     attention_dropout: float,
     pair_dropout: float,
     want_moments: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    keep_projected: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Attention and pair update of one layer -> the fields of `PairResult`.
 
     x is (N, D), weight_query, bias_query W_Q, weight_key W_K, weight_value W_V; pair (P, D) as the layer before wrote it,
     scale and shift (D,) its normalisation, applied on reading; weight_scale, bias_scale W_Ew, weight_shift, bias_shift W_Eb,
     score (H, C) W_A; weight_out, bias_out W_Eo, or None if pairs are not rewritten; row_ptr and key_index those of the pairs;
-    seeds (2,) int64 those of the two dropouts, None if neither is on; want_moments asks for mean and deviations.
+    seeds (2,) int64 those of the two dropouts, None if neither is on; want_moments asks for mean and deviations,
+    keep_projected for the projection to be kept.
     """
     nodes = (x, weight_query, bias_query, weight_key, weight_value)
     weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
     tensors = (*nodes, pair, scale, shift, *weights)
     call = _prepare(tensors, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
     call.structure.want_moments = want_moments
-    result = _empty_result(x, pair, score, weight_out is not None, want_moments)
+    result = _empty_result(x, pair, score, weight_out is not None, want_moments, keep_projected)
     call.set(**result._asdict())
     call.run("grit_pair_forward")
     return tuple(result)  # type: ignore[return-value]
 
 
-def _empty_result(x: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool) -> PairResult:
+def _empty_result(
+    x: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool, keep_projected: bool
+) -> PairResult:
     nodes, (heads, channels) = x.shape[0], score.shape
     width = heads * channels
     measured = width if rewrites and want_moments else 0
@@ -160,7 +166,16 @@ def _empty_result(x: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_m
         out=pair.new_empty(pair.shape if rewrites else (0, width)),
         mean=pair.new_empty(measured),
         deviations=pair.new_empty(measured),
+        projected=pair.new_empty(pair.shape[0] if keep_projected else 0, _projected_width(x.dtype, heads, channels)),
     )
+
+
+def _projected_width(dtype: torch.dtype, heads: int, channels: int) -> int:
+    kernels = library()
+    assert kernels is not None
+    measure = getattr(kernels, f"grit_projected_width_{SUFFIXES[dtype]}")
+    measure.restype, measure.argtypes = ctypes.c_int64, (ctypes.c_int64, ctypes.c_int64)
+    return int(measure(heads, channels))
 
 
 def pair_attention_backward(
@@ -190,6 +205,7 @@ def pair_attention_backward(
     inverse: Tensor,
     out: Tensor,
     mean: Tensor,
+    projected: Tensor,
     clamp: float | None,
     attention_dropout: float,
     pair_dropout: float,
@@ -199,7 +215,7 @@ def pair_attention_backward(
     weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
     tensors = (*nodes, pair, scale, shift, *weights)
     call = _prepare(tensors, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
-    call.set(node_sum=node_sum, pair_sum=pair_sum, top=top, inverse=inverse, out=out, mean=mean)
+    call.set(node_sum=node_sum, pair_sum=pair_sum, top=top, inverse=inverse, out=out, mean=mean, projected=projected)
     call.set(**given(_GRADS, grads, has_grads))
     wanted = empty_like(*tensors)
     call.set(**{f"grad_{name}": tensor for name, tensor in zip(_INPUTS, wanted, strict=True)})
@@ -209,7 +225,7 @@ def pair_attention_backward(
 
 def _fake(*arguments: Any) -> tuple[Tensor, ...]:
     x, pair, score, weight_out = (arguments[number] for number in (0, 5, 12, 13))
-    return tuple(_empty_result(x, pair, score, weight_out is not None, arguments[-1]))
+    return tuple(_empty_result(x, pair, score, weight_out is not None, *arguments[-2:]))
 
 
 def _fake_backward(grads: list[Tensor], has_grads: list[bool], *tensors: Any) -> list[Tensor]:
@@ -220,21 +236,21 @@ class _Derivative(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
         output = below_autograd(pair_attention_op, *inputs)
-        *tensors, clamp, attention_dropout, pair_dropout, _ = inputs
-        ctx.save_for_backward(*tensors, *output[:6])
+        *tensors, clamp, attention_dropout, pair_dropout, _, _ = inputs
+        ctx.save_for_backward(*tensors, *output[:6], output[7])
         ctx.options = (clamp, attention_dropout, pair_dropout)
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(output[2], output[3])
+        ctx.mark_non_differentiable(output[2], output[3], output[7])
         return tuple(output)
 
     @staticmethod
     def backward(ctx: Any, *all_grads: Tensor | None) -> Any:
         saved = ctx.saved_tensors
-        node_sum, pair_sum, _, _, out, mean, deviations = all_grads
+        node_sum, pair_sum, _, _, out, mean, deviations, _ = all_grads
         grads = (node_sum, pair_sum, out, mean, deviations)
         has = [grad is not None for grad in grads]
         made = _backward([g for g in grads if g is not None], has, *saved, *ctx.options)
-        return (*(None if t is None else g for t, g in zip(saved[:15], made, strict=True)), *[None] * 7)
+        return (*(None if t is None else g for t, g in zip(saved[:15], made, strict=True)), *[None] * 8)
 
 
 _backward = operator(pair_attention_backward, _fake_backward)

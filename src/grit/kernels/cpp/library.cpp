@@ -9,6 +9,10 @@ extern "C" {
 int64_t grit_abi() { return 1; }
 int64_t grit_vector_bytes() { return grit::kVectorBytes; }
 
+// Width of a row of `PairProblem::projected`.
+int64_t grit_projected_width_float(int64_t heads, int64_t channels) { return 2 * grit::Sizes::of<float>(heads, channels).padded_width; }
+int64_t grit_projected_width_double(int64_t heads, int64_t channels) { return 2 * grit::Sizes::of<double>(heads, channels).padded_width; }
+
 void grit_pair_forward_float(const grit::PairProblem<float>* p) { grit::forward(*p); }
 void grit_pair_forward_double(const grit::PairProblem<double>* p) { grit::forward(*p); }
 void grit_pair_backward_float(const grit::PairProblem<float>* p) { grit::backward(*p); }

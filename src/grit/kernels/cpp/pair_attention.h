@@ -38,6 +38,7 @@ struct PairProblem {
   T *node_sum, *pair_sum;      // (N, D)
   T *top, *inverse;            // (N, H): the largest logit (or its bound), and 1 / Σ exp(logit - top)
   T *out, *mean, *deviations;  // (P, D), (D), (D)
+  T* projected;                // (P, 2 padded_width): (u, b) kept for the backward pass; null: computed again there
 
   // The backward pass: given ...
   const T *grad_node_sum, *grad_pair_sum, *grad_out, *grad_mean, *grad_deviations;  // null where nobody asks
@@ -325,6 +326,7 @@ void forward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const Chunk& c
     read_pairs(p, w, first, rows, tile.pairs);
     product(rows, s.width, 2 * s.padded_width, tile.pairs, s.natural_width, w.projection, tile.projected,
             2 * s.padded_width, w.bias);
+    if (p.projected) std::copy(tile.projected, tile.projected + rows * 2 * s.padded_width, p.projected + first * 2 * s.padded_width);
     for (long at = first; at < first + rows;) {
       if (at == p.row_ptr[query]) tile.sums.start(p, s);
       const long stop = std::min(first + rows, long(p.row_ptr[query + 1])), r = at - first;

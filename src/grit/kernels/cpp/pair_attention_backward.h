@@ -203,7 +203,10 @@ void backward_chunk(const PairProblem<T>& p, const Prepared<T>& w, const RowGrad
   for (long first = chunk.first_pair; first < chunk.last_pair; first += kTileRows) {
     const long rows = std::min(kTileRows, chunk.last_pair - first);
     read_pairs(p, w, first, rows, tile.pairs);
-    product(rows, s.width, 2 * m, tile.pairs, n, w.projection, tile.projected, 2 * m, w.bias);
+    if (p.projected)
+      std::copy(p.projected + first * 2 * m, p.projected + (first + rows) * 2 * m, tile.projected);
+    else
+      product(rows, s.width, 2 * m, tile.pairs, n, w.projection, tile.projected, 2 * m, w.bias);
     if (p.weight_out) {
       gradient.read(first, rows, tile.grad_out, n, grads.bias_out);
       product(rows, s.width, m, tile.grad_out, n, w.out_back, tile.grad_hidden, m, static_cast<const T*>(nullptr));

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
+from grit.kernels.choice import keeps_projection
 from grit.kernels.dropout import draw_seed, dropout
 from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention_op
 from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
@@ -194,6 +195,7 @@ class GritAttention(PairAttention):
                 self.clamp,
                 *drops,
                 want_moments,
+                keeps_projection() and torch.is_grad_enabled(),
             )
         )
 
