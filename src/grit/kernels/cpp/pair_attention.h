@@ -54,6 +54,7 @@ struct Prepared {
   Sizes s;
   std::vector<Chunk> chunks;
   std::vector<long> column;       // (padded_width): the caller's column of each, -1 where padding is nobody's
+  std::vector<uint32_t> number;   // the same with 0 for padding, for numbering elements
   T* nodes;                       // (N, 3 padded_width): query, key and value of each node
   T *scale, *shift;               // (natural_width)
   T *projection, *bias;           // packed (D, 2 padded_width), (2 padded_width)
@@ -77,6 +78,7 @@ struct Prepared {
     column.assign(m, -1);
     for (long h = 0; h < s.heads; ++h)
       for (long c = 0; c < s.channels; ++c) column[s.at(h, c)] = h * s.channels + c;
+    for (long from : column) number.push_back(uint32_t(std::max(0L, from)));
     project_nodes(p, arena);
     scale = arena.take(n), shift = arena.take(n);
     projection = arena.take(d * 2 * m), bias = arena.take(2 * m), score = arena.take(m);
@@ -157,9 +159,21 @@ inline Vector<T> kept_heads(const Dropout& dropout, const Sizes& s, long pair, l
 
 // Multiply a row of ê by its dropout mask, numbered pair * D + channel in the caller's order.
 template <class T>
-inline void drop_channels(const Dropout& dropout, const Sizes& s, long pair, T* row) {
-  for (long h = 0; h < s.heads; ++h)
-    for (long c = 0; c < s.channels; ++c) row[s.at(h, c)] *= dropout.one<T>(pair * s.width + h * s.channels + c);
+inline void drop_channels(const Dropout& dropout, const Prepared<T>& w, long pair, T* row) {
+  const int64_t base = pair * w.s.width;
+  if constexpr (std::is_same_v<T, float>) {
+    if (uint32_t(base) <= UINT32_MAX - uint32_t(w.s.width)) {  // no carry into the upper word
+      const uint32_t key = dropout.key(base), start = uint32_t(base);
+      for (long at = 0; at < w.s.padded_width; at += kLanes<T>) {
+        Word32Vector number;
+        std::memcpy(&number, w.number.data() + at, sizeof(number));
+        const Word32Vector word = mixed<Word32Vector>((number + start) ^ key);
+        store(row + at, load(row + at) * (word < dropout.threshold ? Vector<T>{} : all<T>(T(dropout.scale))));
+      }
+      return;
+    }
+  }
+  for (long at = 0; at < w.s.padded_width; ++at) row[at] *= dropout.one<T>(base + w.number[at]);
 }
 
 // ê of one pair, written to `hidden`; the logits before clamping in `logits`, one vector per head vector.
@@ -305,7 +319,7 @@ inline void write_pairs(const PairProblem<T>& p, const Prepared<T>& w, long firs
   const Sizes& s = w.s;
   const long d = s.width, n = s.natural_width, m = s.padded_width;
   if (p.pair_dropout.on())
-    for (long r = 0; r < rows; ++r) drop_channels(p.pair_dropout, s, first + r, tile.hidden + r * m);
+    for (long r = 0; r < rows; ++r) drop_channels(p.pair_dropout, w, first + r, tile.hidden + r * m);
   product(rows, m, n, tile.hidden, m, w.out, tile.out, n, w.bias_out);
   for (long r = 0; r < rows; ++r) {
     T* to = p.out + (first + r) * d;

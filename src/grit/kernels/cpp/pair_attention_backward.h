@@ -132,7 +132,7 @@ inline void backward_segment(const PairProblem<T>& p, const Prepared<T>& w, long
     const bool drops = p.pair_dropout.on();
     if (drops) {
       std::fill(mask, mask + m, T(1));
-      drop_channels(p.pair_dropout, s, first + r, mask);
+      drop_channels(p.pair_dropout, w, first + r, mask);
     }
     for (long u = 0; u < head_vectors; ++u) {
       const Vector<T> weight = weight_of[u], grad_logit = grad_of[u];
