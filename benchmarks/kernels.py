@@ -25,6 +25,8 @@ from grit.encodings.rrwp import rrwp_encoding
 from grit.graphs.convert import pack
 from grit.graphs.pairs import choose_pairs
 from grit.kernels.floor import run_floor
+from grit.kernels.memory import proc_bytes
+from grit.studies.peak_memory import forget_peak
 
 
 class Work(NamedTuple):
@@ -166,14 +168,6 @@ def measure(name, rounds, work):
     return row
 
 
-def resident(field):
-    """VmRSS or VmHWM of this process, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise SystemExit(f"{field} is not in /proc/self/status")
-
-
 def peak_memory(name, form):
     """Bytes above start of two training steps, in a process of its own."""
     done = subprocess.run(
@@ -186,10 +180,11 @@ def worker(name, form):
     """Print the growth of the resident size over two training steps."""
     model, batch, _ = setting(name)
     step = with_form(form, training_step(model, batch))
-    before = resident("VmRSS")
+    forget_peak()
+    before = proc_bytes("/proc/self/status", "VmRSS")
     step()
     step()
-    print(resident("VmHWM") - before)
+    print(proc_bytes("/proc/self/status", "VmHWM") - before)
 
 
 def walks(rounds):

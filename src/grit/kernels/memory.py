@@ -35,7 +35,7 @@ def available_memory(device: torch.device) -> int | None:
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type != "cpu":
         return None
-    free = _meminfo("MemAvailable")
+    free = proc_bytes("/proc/meminfo", "MemAvailable")
     limit, used = (_number(Path("/sys/fs/cgroup") / name) for name in ("memory.max", "memory.current"))
     if limit is not None and used is not None:
         free = limit - used if free is None else min(free, limit - used)
@@ -57,9 +57,10 @@ def check_fits(num_pairs: int, bytes_per_pair: int, device: torch.device, what: 
     )
 
 
-def _meminfo(name: str) -> int | None:
+def proc_bytes(file: str, name: str) -> int | None:
+    """An entry in kilobytes of a file such as ``/proc/meminfo``, in bytes; None where the system does not tell."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path(file).read_text().splitlines()
     except OSError:
         return None
     for line in lines:

@@ -65,45 +65,72 @@ def empty_like(*tensors: Tensor | None) -> list[Tensor]:
     return [like.new_empty(0) if t is None else t.new_empty(t.shape) for t in tensors]
 
 
-def given(names: Sequence[str], grads: Sequence[Tensor], has: Sequence[bool]) -> dict[str, Tensor]:
-    """Names of the gradients that are there, with them."""
-    left = iter(grads)
-    return {name: next(left) for name, there in zip(names, has, strict=True) if there}
-
-
 _LIBRARY = torch.library.Library("grit", "DEF")  # type: ignore[no-untyped-call]
+
+Function = Callable[..., Any]
 
 
 def operator(
-    compute: Callable[..., Any], fake: Callable[..., Any], autograd: type[torch.autograd.Function] | None = None
-) -> Callable[..., Any]:
-    """A torch operator ``grit::NAME`` from a function of that name with typed arguments.
+    *, fake: Function, backward: Function | None = None, constants: Sequence[int] = ()
+) -> Callable[[Function], Function]:
+    """Make a torch operator ``grit::NAME`` of a function of that name with typed arguments, tensors first, options last.
 
     It is what `torch.library.custom_op` makes, with less work per call, which counts for operators of a millisecond.
 
     Args:
-        compute: What it does on CPU.
         fake: The same on tensors without storage, for the compiler and the exporter.
-        autograd: Its derivative; the forward pass of this class calls the operator through `below_autograd`.
+        backward: An operator: (gradients of the outputs, None where there is none; the tensors; the outputs; the options) ->
+            gradients of the first tensors; those that have none come last.
+        constants: Positions of outputs that have no gradient.
     """
-    name = compute.__name__
-    schema = torch.library.infer_schema(compute, mutates_args=())
-    _LIBRARY.define(name + schema)  # type: ignore[no-untyped-call]
-    _LIBRARY.impl(name, compute, "CPU")  # type: ignore[no-untyped-call]
-    torch.library.register_fake(f"grit::{name}", fake, lib=_LIBRARY)
-    made: Callable[..., Any] = getattr(torch.ops.grit, name).default
-    if autograd is not None:
 
-        def differentiable(*arguments: Any) -> Any:
-            if torch.is_grad_enabled():
-                return autograd.apply(*arguments)  # type: ignore[no-untyped-call]
-            return below_autograd(made, *arguments)
+    def define(compute: Function) -> Function:
+        name = compute.__name__
+        schema = torch.library.infer_schema(compute, mutates_args=())
+        _LIBRARY.define(name + schema)  # type: ignore[no-untyped-call]
+        _LIBRARY.impl(name, compute, "CPU")  # type: ignore[no-untyped-call]
+        torch.library.register_fake(f"grit::{name}", fake, lib=_LIBRARY)
+        made: Function = getattr(torch.ops.grit, name).default
+        if backward is not None:
+            derivative = _derivative(made, backward, schema.partition("->")[0].count("Tensor"), constants)
 
-        _LIBRARY.impl(name, differentiable, "Autograd")  # type: ignore[no-untyped-call]
-    return made
+            def differentiable(*arguments: Any) -> Any:
+                if torch.is_grad_enabled():
+                    return derivative.apply(*arguments)  # type: ignore[no-untyped-call]
+                return _below_autograd(made, *arguments)
+
+            _LIBRARY.impl(name, differentiable, "Autograd")  # type: ignore[no-untyped-call]
+        return made
+
+    return define
 
 
-def below_autograd(made: Callable[..., Any], *arguments: Any) -> Any:
-    """Call an operator's own computation from within its derivative's forward pass."""
+def _derivative(
+    made: Function, backward: Function, num_tensors: int, constants: Sequence[int]
+) -> type[torch.autograd.Function]:
+    class Derivative(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            outputs = tuple(_below_autograd(made, *inputs))
+            ctx.save_for_backward(*inputs[:num_tensors], *outputs)
+            ctx.options = inputs[num_tensors:]
+            ctx.set_materialize_grads(False)
+            ctx.mark_non_differentiable(*(outputs[number] for number in constants))
+            return outputs
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor | None) -> Any:
+            tensors, outputs = ctx.saved_tensors[:num_tensors], ctx.saved_tensors[num_tensors:]
+            found = backward(list(grads), tensors, outputs, *ctx.options)
+            needed = ctx.needs_input_grad
+            return *(g if n else None for g, n in zip(found, needed, strict=False)), *[None] * (
+                len(needed) - len(found)
+            )
+
+    return Derivative
+
+
+def _below_autograd(made: Function, *arguments: Any) -> Any:
+    """An operator's own computation, from within its derivative's forward pass."""
     with torch._C._AutoDispatchBelowAutograd():
         return made(*arguments)

@@ -7,6 +7,7 @@ Shape letters: N nodes of the batch, P node pairs, H heads, C channels per head,
 """
 
 import ctypes
+from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from grit.kernels.choice import library
-from grit.kernels.native import SUFFIXES, Call, Dropout, below_autograd, empty_like, given, integers, operator, pointers
+from grit.kernels.native import SUFFIXES, Call, Dropout, empty_like, integers, operator, pointers
 
 MAX_HEADS, MAX_WIDTH = 32, 1024  # of the kernels' fixed buffers
 
@@ -60,7 +61,7 @@ def fused_is_possible(x: Tensor, pair: Tensor, hidden_dim: int, num_heads: int) 
 _NODES = ("x", "weight_query", "bias_query", "weight_key", "weight_value")
 _WEIGHTS = ("weight_scale", "bias_scale", "weight_shift", "bias_shift", "score", "weight_out", "bias_out")
 _INPUTS = (*_NODES, "pair", "scale", "shift", *_WEIGHTS)
-_GRADS = ("grad_node_sum", "grad_pair_sum", "grad_out", "grad_mean", "grad_deviations")
+_HAVE_GRADS = ("node_sum", "pair_sum", "out", "mean", "deviations")
 
 
 class _Problem(ctypes.Structure):
@@ -73,24 +74,20 @@ class _Problem(ctypes.Structure):
         ("attention_dropout", Dropout),
         ("pair_dropout", Dropout),
         *integers("want_moments"),
-        *pointers(*PairResult._fields, *_GRADS),
+        *pointers(*PairResult._fields, *(f"grad_{name}" for name in _HAVE_GRADS)),
         *pointers(*(f"grad_{name}" for name in (*_NODES, "pair", "scale", "shift", *_WEIGHTS))),
     )
 
 
 def _prepare(
-    tensors: tuple[Tensor | None, ...],
-    row_ptr: Tensor,
-    key_index: Tensor,
-    seeds: Tensor | None,
-    clamp: float | None,
-    attention_dropout: float,
-    pair_dropout: float,
+    tensors: Sequence[Tensor | None], clamp: float | None, attention_dropout: float, pair_dropout: float
 ) -> Call:
-    """A call with its inputs: ``tensors`` are the first 15 arguments of `pair_attention`."""
-    x, score = tensors[0], tensors[12]
+    """A call with its inputs: ``tensors`` are those of `pair_attention`, in their order."""
+    *inputs, row_ptr, key_index, seeds = tensors
+    x, score = inputs[_INPUTS.index("x")], inputs[_INPUTS.index("score")]
     assert x is not None
     assert score is not None
+    assert row_ptr is not None
     heads, channels = score.shape
     drawn = (0, 0) if seeds is None else seeds.tolist()
     problem = _Problem(
@@ -104,10 +101,70 @@ def _prepare(
     )
     call = Call(problem, x.dtype)
     call.set(row_ptr=row_ptr, key_index=key_index)
-    call.set(**dict(zip(_INPUTS, tensors, strict=True)))
+    call.set(**dict(zip(_INPUTS, inputs, strict=True)))
     return call
 
 
+def _empty_result(
+    x: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool, keep_projected: bool
+) -> PairResult:
+    nodes, (heads, channels) = x.shape[0], score.shape
+    width = heads * channels
+    measured = width if rewrites and want_moments else 0
+    return PairResult(
+        node_sum=x.new_empty(nodes, width),
+        pair_sum=x.new_empty(nodes, width),
+        top=x.new_empty(nodes, heads),
+        inverse=x.new_empty(nodes, heads),
+        out=pair.new_empty(pair.shape if rewrites else (0, width)),
+        mean=pair.new_empty(measured),
+        deviations=pair.new_empty(measured),
+        projected=pair.new_empty(pair.shape[0] if keep_projected else 0, _projected_width(x.dtype, heads, channels)),
+    )
+
+
+def _projected_width(dtype: torch.dtype, heads: int, channels: int) -> int:
+    kernels = library()
+    assert kernels is not None
+    measure = getattr(kernels, f"grit_projected_width_{SUFFIXES[dtype]}")
+    measure.restype, measure.argtypes = ctypes.c_int64, (ctypes.c_int64, ctypes.c_int64)
+    return int(measure(heads, channels))
+
+
+def _fake(*arguments: Any) -> tuple[Tensor, ...]:
+    x, pair, score, weight_out = (arguments[_INPUTS.index(name)] for name in ("x", "pair", "score", "weight_out"))
+    return tuple(_empty_result(x, pair, score, weight_out is not None, *arguments[-2:]))
+
+
+def _fake_backward(
+    grads: list[Tensor | None], tensors: list[Tensor | None], outputs: list[Tensor], *options: Any
+) -> list[Tensor]:
+    return empty_like(*tensors[: len(_INPUTS)])
+
+
+@operator(fake=_fake_backward)
+def pair_attention_backward(
+    grads: list[Tensor | None],
+    tensors: list[Tensor | None],
+    outputs: list[Tensor],
+    clamp: float | None,
+    attention_dropout: float,
+    pair_dropout: float,
+    want_moments: bool,
+    keep_projected: bool,
+) -> list[Tensor]:
+    """Gradients of the floating-point tensors of `pair_attention`, in their order."""
+    call = _prepare(tensors, clamp, attention_dropout, pair_dropout)
+    call.set(**PairResult(*outputs)._asdict())
+    named = zip(PairResult._fields, grads, strict=True)
+    call.set(**{f"grad_{name}": grad for name, grad in named if name in _HAVE_GRADS})
+    wanted = empty_like(*tensors[: len(_INPUTS)])
+    call.set(**{f"grad_{name}": tensor for name, tensor in zip(_INPUTS, wanted, strict=True)})
+    call.run("grit_pair_backward")
+    return wanted
+
+
+@operator(fake=_fake, backward=pair_attention_backward, constants=(2, 3, 7))
 def pair_attention(
     x: Tensor,
     weight_query: Tensor,
@@ -143,115 +200,10 @@ def pair_attention(
     """
     nodes = (x, weight_query, bias_query, weight_key, weight_value)
     weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
-    tensors = (*nodes, pair, scale, shift, *weights)
-    call = _prepare(tensors, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
+    tensors = (*nodes, pair, scale, shift, *weights, row_ptr, key_index, seeds)
+    call = _prepare(tensors, clamp, attention_dropout, pair_dropout)
     call.structure.want_moments = want_moments
     result = _empty_result(x, pair, score, weight_out is not None, want_moments, keep_projected)
     call.set(**result._asdict())
     call.run("grit_pair_forward")
     return tuple(result)  # type: ignore[return-value]
-
-
-def _empty_result(
-    x: Tensor, pair: Tensor, score: Tensor, rewrites: bool, want_moments: bool, keep_projected: bool
-) -> PairResult:
-    nodes, (heads, channels) = x.shape[0], score.shape
-    width = heads * channels
-    measured = width if rewrites and want_moments else 0
-    return PairResult(
-        node_sum=x.new_empty(nodes, width),
-        pair_sum=x.new_empty(nodes, width),
-        top=x.new_empty(nodes, heads),
-        inverse=x.new_empty(nodes, heads),
-        out=pair.new_empty(pair.shape if rewrites else (0, width)),
-        mean=pair.new_empty(measured),
-        deviations=pair.new_empty(measured),
-        projected=pair.new_empty(pair.shape[0] if keep_projected else 0, _projected_width(x.dtype, heads, channels)),
-    )
-
-
-def _projected_width(dtype: torch.dtype, heads: int, channels: int) -> int:
-    kernels = library()
-    assert kernels is not None
-    measure = getattr(kernels, f"grit_projected_width_{SUFFIXES[dtype]}")
-    measure.restype, measure.argtypes = ctypes.c_int64, (ctypes.c_int64, ctypes.c_int64)
-    return int(measure(heads, channels))
-
-
-def pair_attention_backward(
-    grads: list[Tensor],
-    has_grads: list[bool],
-    x: Tensor,
-    weight_query: Tensor,
-    bias_query: Tensor,
-    weight_key: Tensor,
-    weight_value: Tensor,
-    pair: Tensor,
-    scale: Tensor | None,
-    shift: Tensor | None,
-    weight_scale: Tensor,
-    bias_scale: Tensor,
-    weight_shift: Tensor,
-    bias_shift: Tensor,
-    score: Tensor,
-    weight_out: Tensor | None,
-    bias_out: Tensor | None,
-    row_ptr: Tensor,
-    key_index: Tensor,
-    seeds: Tensor | None,
-    node_sum: Tensor,
-    pair_sum: Tensor,
-    top: Tensor,
-    inverse: Tensor,
-    out: Tensor,
-    mean: Tensor,
-    projected: Tensor,
-    clamp: float | None,
-    attention_dropout: float,
-    pair_dropout: float,
-) -> list[Tensor]:
-    """Gradients of the first 15 arguments of `pair_attention`."""
-    nodes = (x, weight_query, bias_query, weight_key, weight_value)
-    weights = (weight_scale, bias_scale, weight_shift, bias_shift, score, weight_out, bias_out)
-    tensors = (*nodes, pair, scale, shift, *weights)
-    call = _prepare(tensors, row_ptr, key_index, seeds, clamp, attention_dropout, pair_dropout)
-    call.set(node_sum=node_sum, pair_sum=pair_sum, top=top, inverse=inverse, out=out, mean=mean, projected=projected)
-    call.set(**given(_GRADS, grads, has_grads))
-    wanted = empty_like(*tensors)
-    call.set(**{f"grad_{name}": tensor for name, tensor in zip(_INPUTS, wanted, strict=True)})
-    call.run("grit_pair_backward")
-    return wanted
-
-
-def _fake(*arguments: Any) -> tuple[Tensor, ...]:
-    x, pair, score, weight_out = (arguments[number] for number in (0, 5, 12, 13))
-    return tuple(_empty_result(x, pair, score, weight_out is not None, *arguments[-2:]))
-
-
-def _fake_backward(grads: list[Tensor], has_grads: list[bool], *tensors: Any) -> list[Tensor]:
-    return empty_like(*tensors[:15])
-
-
-class _Derivative(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Any:
-        output = below_autograd(pair_attention_op, *inputs)
-        *tensors, clamp, attention_dropout, pair_dropout, _, _ = inputs
-        ctx.save_for_backward(*tensors, *output[:6], output[7])
-        ctx.options = (clamp, attention_dropout, pair_dropout)
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(output[2], output[3], output[7])
-        return tuple(output)
-
-    @staticmethod
-    def backward(ctx: Any, *all_grads: Tensor | None) -> Any:
-        saved = ctx.saved_tensors
-        node_sum, pair_sum, _, _, out, mean, deviations, _ = all_grads
-        grads = (node_sum, pair_sum, out, mean, deviations)
-        has = [grad is not None for grad in grads]
-        made = _backward([g for g in grads if g is not None], has, *saved, *ctx.options)
-        return (*(None if t is None else g for t, g in zip(saved[:15], made, strict=True)), *[None] * 8)
-
-
-_backward = operator(pair_attention_backward, _fake_backward)
-pair_attention_op = operator(pair_attention, _fake, _Derivative)

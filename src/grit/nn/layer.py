@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from grit.errors import GritError
 from grit.graphs.pairs import Pairs
 from grit.kernels.dropout import draw_seed, dropout
-from grit.kernels.nodes import feed_forward_op, update_nodes_op
+from grit.kernels.nodes import feed_forward, update_nodes
 from grit.kernels.pair_attention import PairResult
 from grit.nn.activation import activation_function
 from grit.nn.attention import ATTENTIONS
@@ -125,9 +125,7 @@ class GritLayer(nn.Module):
         attended = self.attention(x, rows, pairs)
         if self.update_pairs:
             rows = self.pair_norm(rows + self.pair_out(self._drop(attended.pair)))  # (P, D)
-        x = self.node_norm(x + self._node_update(attended.node, log_degree))  # (N, D)
-        x = self.ffn_norm(x + self._ffn(x))  # (N, D)
-        return x, PairRows(rows)
+        return self._update_nodes(x, attended.node, log_degree), PairRows(rows)
 
     def _fused_step(
         self, attention: GritAttention, x: Tensor, pair: PairRows, pairs: Pairs, log_degree: Tensor
@@ -142,18 +140,16 @@ class GritLayer(nn.Module):
             want_moments=self.training,
         )
         if self.update_pairs:
-            pair = self._normalise_later(self.pair_norm, result.out, result.mean, result.deviations)
-        x = self._fused_nodes(attention, x, result, log_degree)
-        return x, pair
+            pair = _normalise_later(self.pair_norm, result.out, result.mean, result.deviations)
+        if self.activation is torch.relu and isinstance(self.node_norm, BatchNorm) and not log_degree.requires_grad:
+            return self._fused_update_nodes(attention, x, result, log_degree), pair
+        return self._update_nodes(x, attention.node_of(result), log_degree), pair
 
-    def _fused_nodes(self, attention: GritAttention, x: Tensor, result: PairResult, log_degree: Tensor) -> Tensor:
-        out: Tensor
-        if self.activation is not torch.relu:
-            node = attention.node_of(result)
-            out = self.node_norm(x + self._node_update(node, log_degree))
-            out = self.ffn_norm(out + self._ffn(out))
-            return out
-        updated = update_nodes_op(
+    def _fused_update_nodes(
+        self, attention: GritAttention, x: Tensor, result: PairResult, log_degree: Tensor
+    ) -> Tensor:
+        """The same as `_update_nodes` with fused kernels, where both normalisations are over the batch."""
+        updated = update_nodes(
             result.node_sum,
             result.pair_sum,
             attention.pair_value,
@@ -166,11 +162,8 @@ class GritLayer(nn.Module):
             self._dropout,
             self.training,
         )
-        rows = self._normalise_later(self.node_norm, *updated)
-        if rows.scale is None or rows.shift is None:
-            rows = PairRows(rows.rows, torch.ones_like(rows.rows[0]), torch.zeros_like(rows.rows[0]))
-        fed = feed_forward_op(
-            *rows,
+        fed = feed_forward(
+            *_normalise_later(self.node_norm, *updated),
             self.ffn_in.weight,
             self.ffn_in.bias,
             self.ffn_out.weight,
@@ -179,13 +172,7 @@ class GritLayer(nn.Module):
             self._dropout,
             self.training,
         )
-        return self._normalise_later(self.ffn_norm, *fed).normalised()
-
-    def _normalise_later(self, norm: nn.Module, rows: Tensor, mean: Tensor, deviations: Tensor) -> PairRows:
-        """Rows with the scale and shift that batch normalisation comes to; any other kind is applied at once."""
-        if isinstance(norm, BatchNorm):
-            return PairRows(rows, *norm.as_affine(mean, deviations, rows.shape[0]))
-        return PairRows(norm(rows))
+        return _normalise_later(self.ffn_norm, *fed).normalised()
 
     @property
     def _dropout(self) -> float:
@@ -201,6 +188,12 @@ class GritLayer(nn.Module):
             raise GritError(
                 f"log_degree has shape {tuple(log_degree.shape)}, expected one number for each of {x.shape[0]} nodes."
             )
+
+    def _update_nodes(self, x: Tensor, node: Tensor, log_degree: Tensor) -> Tensor:
+        """Residual, normalisation and feed-forward network around what the attention gives."""
+        x = self.node_norm(x + self._node_update(node, log_degree))  # (N, D)
+        out: Tensor = self.ffn_norm(x + self._ffn(x))  # (N, D)
+        return out
 
     def _node_update(self, node: Tensor, log_degree: Tensor) -> Tensor:
         node = self._drop(node)
@@ -219,3 +212,10 @@ class GritLayer(nn.Module):
     def extra_repr(self) -> str:
         """The arguments that no submodule shows."""
         return f"dropout={self.dropout}, update_pairs={self.update_pairs}"
+
+
+def _normalise_later(norm: nn.Module, rows: Tensor, mean: Tensor, deviations: Tensor) -> PairRows:
+    """Rows with the scale and shift that batch normalisation comes to; any other kind is applied at once."""
+    if isinstance(norm, BatchNorm):
+        return PairRows(rows, *norm.as_affine(mean, deviations, rows.shape[0]))
+    return PairRows(norm(rows))

@@ -15,7 +15,7 @@ import torch
 
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
-from grit.kernels.memory import keep_freed_memory
+from grit.kernels.memory import keep_freed_memory, proc_bytes
 from grit.studies.runtime_models import CONTESTANTS, Runner, batches
 from grit.studies.stand_ins import stand_in_store
 
@@ -77,14 +77,8 @@ def forget_peak() -> None:
 
 def status_megabytes(name: str) -> float | None:
     """An entry of this process's status, on Linux."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / 1024
-    return None
+    found = proc_bytes("/proc/self/status", name)
+    return None if found is None else found / 2**20
 
 
 if __name__ == "__main__":

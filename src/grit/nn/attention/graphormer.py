@@ -9,12 +9,11 @@ Shape letters: N nodes of the batch, P node pairs, H heads, C channels per head,
 
 from typing import ClassVar
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
-from grit.kernels.plain import at_pairs, row_softmax, row_sum
 from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads, check_rows
+from grit.nn.attention.dot_product import attend, scaled_products
 
 
 class GraphormerAttention(PairAttention):
@@ -47,15 +46,10 @@ class GraphormerAttention(PairAttention):
     def forward(self, x: Tensor, pair: Tensor, pairs: Pairs) -> AttentionOutput:
         """Attend: x (N, D) and pair (P, D) -> `AttentionOutput` without pairs."""
         check_rows(x, pair, pairs)
-        i, j = pairs.query, pairs.key
         query, key, value = (self._heads(linear(x)) for linear in (self.query, self.key, self.value))  # (N, H, C)
-        logits = (at_pairs(query, i) * at_pairs(key, j)).sum(-1) / self.head_dim**0.5 + self.pair_bias(pair)  # (P, H)
-        if self.clamp is not None:
-            logits = logits.clamp(-self.clamp, self.clamp)
-        weights = row_softmax(logits, pairs)  # (P, H)
-        alpha = F.dropout(weights, self.attention_dropout, self.training)  # (P, H)
-        node = row_sum(alpha.unsqueeze(-1) * at_pairs(value, j), pairs).flatten(1)  # (N, D)
-        return AttentionOutput(node=node, pair=None, weights=weights)
+        logits = scaled_products(query, key, pairs) + self.pair_bias(pair)  # (P, H)
+        dropout = self.attention_dropout if self.training else 0.0
+        return attend(logits, value, pairs, clamp=self.clamp, attention_dropout=dropout)
 
     def _heads(self, flat: Tensor) -> Tensor:
         return flat.view(-1, self.num_heads, self.head_dim)  # (N, D) -> (N, H, C)

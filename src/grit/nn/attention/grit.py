@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from grit.graphs.pairs import Pairs
 from grit.kernels.choice import keeps_projection
 from grit.kernels.dropout import draw_seed, dropout
-from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention_op
+from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention
 from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
 from grit.nn.activation import activation_function
 from grit.nn.attention.contract import AttentionOutput, PairAttention, PairRows, check_heads, check_rows
@@ -42,12 +42,9 @@ def grit_attention(
     clamp: float | None,
     activation: Callable[[Tensor], Tensor],
     attention_dropout: float,
-    seed: Tensor | None = None,
     rho: Callable[[Tensor], Tensor] = signed_sqrt,
 ) -> AttentionOutput:
     """Equation (2), all heads at once, everything linear in x and e already projected.
-
-    ``seed``, drawn if it is not given, decides which attention weights are dropped.
 
     Shapes:
         query, key, value: (N, H, C), that is W_Q x, W_K x, W_V x.
@@ -60,9 +57,8 @@ def grit_attention(
     if clamp is not None:
         logits = logits.clamp(-clamp, clamp)
     weights = row_softmax(logits, pairs)  # (P, H)
-    if attention_dropout > 0 and seed is None:
-        seed = draw_seed()
-    alpha = (dropout(weights, attention_dropout, seed) if seed is not None else weights).unsqueeze(-1)  # (P, H, 1)
+    alpha = dropout(weights, attention_dropout, draw_seed()) if attention_dropout else weights  # (P, H)
+    alpha = alpha.unsqueeze(-1)  # (P, H, 1)
     from_nodes = row_sum(alpha * at_pairs(value, j), pairs)  # (N, H, C)
     node = add_pair_value(from_nodes, row_sum(alpha * e_hat, pairs), pair_value)  # (N, D)
     return AttentionOutput(node=node, pair=e_hat.flatten(1), weights=weights)
@@ -175,7 +171,7 @@ class GritAttention(PairAttention):
         if any(drops):
             seeds = torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
         return PairResult(
-            *pair_attention_op(
+            *pair_attention(
                 x,
                 self.query.weight,
                 self.query.bias,
