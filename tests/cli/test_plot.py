@@ -5,7 +5,7 @@ import pytest
 
 import grit
 from grit.cli import main
-from grit.cli.plot_text import MAX_NODES, parse_steps, read_graph
+from grit.cli.plot_text import MAX_NODES, parse_steps
 from grit.datasets import build
 from grit.datasets.benchmark import BuildOptions
 from grit.errors import GritError
@@ -74,7 +74,6 @@ def test_matrices_make_the_picture_larger(plot, tmp_path):
 )
 def test_edge_lists(plot, tmp_path, name, content):
     (tmp_path / name).write_text(content)
-    assert set(read_graph(tmp_path / name).edges) == {("a", "b"), ("b", "c")}
     said = plot("rrwp", name, "--steps", "2", "-o", "g.png")
     assert "3 nodes, 2 edges; of 6 ordered pairs, walks join 4 by 1, 2 by 2 steps" in said
     assert f"Next: grit plot rrwp {name} --steps 2,4,8,16" in said
@@ -83,7 +82,6 @@ def test_edge_lists(plot, tmp_path, name, content):
 @pytest.mark.parametrize(("ending", "write"), [("graphml", nx.write_graphml), ("gml", nx.write_gml)])
 def test_graphml_and_gml_know_directions(plot, tmp_path, ending, write):
     write(nx.MultiDiGraph([("a", "b"), ("a", "b"), ("b", "c")]), tmp_path / f"g.{ending}")
-    assert list(read_graph(tmp_path / f"g.{ending}").nodes) == ["a", "b", "c"]
     said = plot("rrwp", f"g.{ending}", "--steps", "1", "-o", "g.png")
     assert "3 nodes, 2 edges, directed and drawn without arrows; of 6 ordered pairs, walks join 2 by 1 step" in said
 

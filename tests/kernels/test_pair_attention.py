@@ -149,7 +149,7 @@ def test_float32_outputs_to_rounding(shape):
 def test_float32_drops_the_same_as_the_plain_form():
     given = setting(SEVERAL, dtype=torch.float32, hidden_dim=26, num_heads=2, attention_dropout=0.4, dropout=0.3)
     for ours, theirs in zip(outcome("fused", *given)[0], outcome("plain", *given)[0], strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)  # another mask would be off by more than 0.1
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)  # another mask is off by more than 1
 
 
 def test_one_and_two_threads_give_the_same_bits():

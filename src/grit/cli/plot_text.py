@@ -1,19 +1,17 @@
 """What ``grit plot`` reads, checks, writes and prints."""
 
-import csv
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
 from grit.datasets.molecules import read_smiles
 from grit.errors import GritError
 from grit.graphs.chunk import Array
+from grit.graphs.graph_files import GRAPHS, read_graph
 from grit.studies.drawing import Drawing, GraphDrawing
 from grit.studies.figures import attention_figure, graph_edges, joined_pairs, rrwp_figure, walks
 from grit.studies.molecule_drawing import MoleculeDrawing
@@ -21,15 +19,11 @@ from grit.training.attention_maps import attention_maps
 from grit.training.predictor import load
 
 if TYPE_CHECKING:
-    import networkx as nx
     from matplotlib.figure import Figure
 
 PICTURES = (".png", ".svg", ".pdf")
-EDGE_LISTS = {".csv": ",", ".tsv": "\t", ".txt": None, ".edgelist": None}  # what separates the columns; None: blanks
-GRAPHS = (*EDGE_LISTS, ".graphml", ".gml")
 MAX_NODES = 400  # more cannot be told apart in a picture, and every pair of nodes may be a link
 MAX_STEPS, MAX_PANELS = 100, 16
-_HEADERS = {("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2")}
 
 
 def plot_rrwp(source: str, out: Path, steps: str, *, matrices: bool) -> None:
@@ -115,66 +109,6 @@ def save(figure: "Figure", out: Path) -> None:
         raise GritError(f"cannot write {str(out)!r}: {error.strerror}.") from None
 
 
-def read_graph(path: Path) -> "nx.Graph":
-    """A graph from an edge list, GraphML or GML; parallel edges are joined, weights are not read."""
-    try:
-        import networkx as nx
-    except ModuleNotFoundError as error:
-        raise GritError("reading graphs needs NetworkX: pip install 'torch-grit[mol]'.") from error
-
-    try:
-        match path.suffix.lower():
-            case ".graphml":
-                graph = nx.read_graphml(path)
-            case ".gml":
-                graph = nx.read_gml(path, label=None)
-                labels = nx.get_node_attributes(graph, "label")
-                if len(set(labels.values())) == len(graph):
-                    graph = nx.relabel_nodes(graph, labels)
-            case _:
-                graph = nx.Graph()
-                graph.add_edges_from(_edges(path))
-    except OSError as error:
-        raise GritError(f"cannot read {str(path)!r}: {error.strerror}.") from None
-    except (nx.NetworkXError, ParseError, ValueError, KeyError, csv.Error) as error:
-        raise GritError(f"{str(path)!r} is not a readable {path.suffix.lower()} file: {error}.") from None
-    if graph.number_of_nodes() == 0:
-        raise GritError(f"{str(path)!r} has no nodes. Expected a line for each edge, or a GraphML or GML graph.")
-    if graph.number_of_nodes() > MAX_NODES:
-        raise GritError(_too_large(path))
-    return nx.DiGraph(graph) if graph.is_directed() else nx.Graph(graph)
-
-
-def _edges(path: Path) -> Iterator[tuple[str, str]]:
-    """The first two columns of an edge list; a heading and lines that begin with # are passed over."""
-    separator = EDGE_LISTS[path.suffix.lower()]
-    nodes: set[str] = set()
-    first = True
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file, delimiter=separator) if separator else (line.split() for line in file)
-        for number, row in enumerate(rows, 1):
-            cells = [cell.strip() for cell in row]
-            if not any(cells) or cells[0].startswith("#"):
-                continue
-            if len(cells) < 2 or not cells[0] or not cells[1]:
-                raise GritError(
-                    f"{str(path)!r}, line {number}: expected the names of two nodes"
-                    f"{f' with {separator!r} between' if separator else ' with a blank between'}, got {' '.join(cells)!r}."
-                )
-            heading = first and (cells[0].lower(), cells[1].lower()) in _HEADERS
-            first = False
-            if heading:
-                continue
-            nodes.update(cells[:2])
-            if len(nodes) > MAX_NODES:
-                raise GritError(_too_large(path))
-            yield cells[0], cells[1]
-
-
-def _too_large(path: Path) -> str:
-    return f"{str(path)!r} has more than {MAX_NODES} nodes, too many for a picture. Draw a part of it."
-
-
 def _drawing_of(source: str) -> tuple[Drawing, Array, str]:
     """The drawing, the (2, E) edge index, and a description of a SMILES or a graph file."""
     path = Path(source)
@@ -185,7 +119,7 @@ def _drawing_of(source: str) -> tuple[Drawing, Array, str]:
                 f"{source!r}: a graph file must end in one of {', '.join(GRAPHS)}. "
                 "Save the graph as one of these, for example by networkx.write_graphml."
             )
-        graph = read_graph(path)
+        graph = read_graph(path, MAX_NODES)
         names = [str(node) for node in graph.nodes]
         readable = len(names) <= 24 and max(map(len, names)) <= 4
         drawing = GraphDrawing(graph, names=names if readable else None)
