@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from data import WALK_STEPS, batched_dense, per_graph_dense
 from torch_geometric.data import Data
 
 import grit
@@ -189,9 +190,6 @@ def worker(name, form):
 
 def walks(rounds):
     """RRWP of 1,000 molecules in one thread, against dense products."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    from data import WALK_STEPS, batched_dense, per_graph_dense
-
     store = load("zinc-mini")
     batches = [store.take(store.split("train")[i : i + 32], 1).graphs for i in range(0, 1000, 32)]
     pairs = [choose_pairs(graphs) for graphs in batches]
@@ -216,31 +214,40 @@ def walks(rounds):
 
 
 def growth(rounds):
-    """RRWP and a layer: nanoseconds per pair as n grows, one thread for RRWP."""
-    rows = []
-    for n in (10, 20, 50, 100, 200, 500, 1000, 2000):
-        count = max(1, 40_000 // (n * n))  # so that every n has enough pairs to hide what a call costs by itself
-        graphs = pack([random_graph(load_schema("zinc"), n, 2.2, seed) for seed in range(count)])
+    """Nanoseconds per pair as n grows: RRWP in one thread, as many pairs for every n; and a layer."""
+    schema = load_schema("zinc")
+    sizes = (10, 20, 50, 100, 200, 500, 1000, 2000)
+    encodings, layers = {}, {}
+    torch.set_num_threads(1)
+    for n in sizes:
+        different = [random_graph(schema, n, 2.2, seed) for seed in range(min(100, 4_000_000 // (n * n)))]
+        graphs = pack([different[i % len(different)] for i in range(4_000_000 // (n * n))])
         pairs = choose_pairs(graphs)
-        torch.set_num_threads(1)
-        repeats = max(1, 40_000 // pairs.num_pairs)
-
-        def encode(graphs=graphs, pairs=pairs, repeats=repeats):
-            for _ in range(repeats):
-                rrwp_encoding(graphs, pairs, 21, torch.float32)
-
-        encoding = statistics.median(in_turns({"fused": with_form("fused", encode)}, rounds)["fused"]) / repeats
-        torch.set_num_threads(THREADS)
-        layer = grit.GritLayer(hidden_dim=64, num_heads=8)
-        x, pair = torch.randn(graphs.num_nodes, 64), torch.randn(pairs.num_pairs, 64, requires_grad=True)
-
-        def step(layer=layer, x=x, pair=pair, pairs=pairs, nodes=graphs.num_nodes):
-            out, rows = layer(x, pair, pairs, torch.zeros(nodes))
-            (out.sum() + rows.sum()).backward()
-
-        one = statistics.median(in_turns({"fused": with_form("fused", step)}, max(3, rounds // 2))["fused"])
-        rows.append({"n": n, "rrwp_ns": 1e9 * encoding / pairs.num_pairs, "layer_ns": 1e9 * one / pairs.num_pairs})
+        encodings[n] = with_form("fused", lambda g=graphs, p=pairs: rrwp_encoding(g, p, WALK_STEPS, torch.float32))
+    encoding = in_turns(encodings, rounds)
+    torch.set_num_threads(THREADS)
+    for n in sizes:
+        graphs = pack([random_graph(schema, n, 2.2, seed) for seed in range(max(1, 40_000 // (n * n)))])
+        pairs = choose_pairs(graphs)
+        layers[n] = pairs.num_pairs, with_form("fused", layer_step(graphs, pairs))
+    rows = []
+    for n, (num_pairs, step) in layers.items():
+        one = statistics.median(in_turns({n: step}, max(3, rounds // 2))[n])
+        rows.append({"n": n, "rrwp_ns": 1e9 * statistics.median(encoding[n]) / (4_000_000 // (n * n) * n * n)})
+        rows[-1]["layer_ns"] = 1e9 * one / num_pairs
     return rows
+
+
+def layer_step(graphs, pairs):
+    """Forward and backward of one layer."""
+    layer = grit.GritLayer(hidden_dim=64, num_heads=8)
+    x, pair = torch.randn(graphs.num_nodes, 64), torch.randn(pairs.num_pairs, 64, requires_grad=True)
+
+    def step():
+        out, rows = layer(x, pair, pairs, torch.zeros(graphs.num_nodes))
+        (out.sum() + rows.sum()).backward()
+
+    return step
 
 
 THREADS = torch.get_num_threads()

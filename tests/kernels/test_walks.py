@@ -23,9 +23,20 @@ def both_forms(data_list, walk_steps, dtype):
     return encodings
 
 
-@given(st.lists(graphs(max_nodes=40), min_size=1, max_size=4), st.integers(1, 12))
+@given(st.lists(graphs(max_nodes=40), min_size=1, max_size=4), st.integers(1, 40))
 def test_fused_is_plain(data_list, walk_steps):
-    plain, fused = both_forms(data_list, walk_steps, torch.float64)
+    for dtype, error in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        plain, fused = both_forms(data_list, walk_steps, dtype)
+        torch.testing.assert_close(fused.pair, plain.pair, rtol=error, atol=error / 100)
+        torch.testing.assert_close(fused.node, plain.node, rtol=error, atol=error / 100)
+
+
+@pytest.mark.parametrize("n", [300, 900])
+def test_graphs_of_many_blocks_of_columns(n):
+    """Of two vectors where they fit into the cache, of one where they do not."""
+    torch.manual_seed(0)
+    data = Data(edge_index=torch.randint(n, (2, 3 * n)), num_nodes=n)
+    plain, fused = both_forms([data], 21, torch.float64)
     torch.testing.assert_close(fused.pair, plain.pair, rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(fused.node, plain.node, rtol=1e-12, atol=1e-14)
 

@@ -49,21 +49,12 @@ def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dt
 def rrwp_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: torch.dtype) -> Encoding:
     """RRWP of a batch: the diagonal for nodes (N, K), the given pairs for pairs (P, K)."""
     if walks_are_fused(graphs.x.device, dtype) and pairs.num_pairs == int((graphs.nodes_per_graph**2).sum()):
-        return _fused(graphs, walk_steps, dtype)
+        return Encoding(*walk_powers(graphs, walk_steps, dtype))
     node = torch.zeros(walk_steps, graphs.num_nodes, dtype=dtype, device=graphs.x.device)
     pair = torch.zeros(walk_steps, pairs.num_pairs, dtype=dtype, device=graphs.x.device)
     for group in _groups_of_like_size(graphs):
         _walk(graphs, pairs, group, node, pair)
     return Encoding(node=node.t().contiguous(), pair=pair.t().contiguous())  # (N, K), (P, K)
-
-
-def _fused(graphs: PackedGraphs, walk_steps: int, dtype: torch.dtype) -> Encoding:
-    source, target = graphs.edge_index
-    code = torch.unique(source * graphs.num_nodes + target)  # each distinct edge once, by source
-    row_ptr = offsets(torch.bincount(code // graphs.num_nodes, minlength=graphs.num_nodes))
-    chance = 1.0 / graphs.degree().to(dtype)  # infinite at a node without a way out, where nothing reads it
-    node, pair = walk_powers(graphs.node_ptr, row_ptr, code % graphs.num_nodes, chance, walk_steps)
-    return Encoding(node=node, pair=pair)
 
 
 def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:

@@ -8,6 +8,7 @@ import ctypes
 import torch
 from torch import Tensor
 
+from grit.graphs.packed import PackedGraphs
 from grit.kernels.choice import library
 from grit.kernels.native import SUFFIXES, Call, integers, pointers
 
@@ -16,8 +17,8 @@ class _Problem(ctypes.Structure):
     """`WalkProblem` of ``cpp/rrwp.h``."""
 
     _fields_ = (
-        *integers("graphs", "steps", "threads", "nodes"),
-        *pointers("node_ptr", "row_ptr", "target", "chance", "pair", "node"),
+        *integers("graphs", "steps", "threads"),
+        *pointers("node_ptr", "edge_ptr", "source", "target", "pair", "node"),
     )
 
 
@@ -26,23 +27,18 @@ def walks_are_fused(device: torch.device, dtype: torch.dtype) -> bool:
     return device.type == "cpu" and dtype in SUFFIXES and library() is not None
 
 
-def walk_powers(
-    node_ptr: Tensor, row_ptr: Tensor, target: Tensor, chance: Tensor, walk_steps: int
-) -> tuple[Tensor, Tensor]:
+def walk_powers(graphs: PackedGraphs, walk_steps: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Powers 0 to K-1 of the walk matrix of every graph, for all pairs of its nodes: (N, K) the diagonal, (P, K).
 
-    Args:
-        node_ptr: (B + 1,) int64; where the nodes of each graph begin.
-        row_ptr: (N + 1,) int64; where the edges out of each node begin.
-        target: (E,) int64; their targets, numbered over the batch, each once.
-        chance: (N,), the probability of each way out of a node.
-        walk_steps: K.
+    The degree counts every edge listed; a step goes to distinct targets.
     """
-    sizes = node_ptr.diff()
-    node = chance.new_empty(chance.numel(), walk_steps)
-    pair = chance.new_empty(int((sizes * sizes).sum()), walk_steps)
-    problem = _Problem(graphs=sizes.numel(), steps=walk_steps, threads=torch.get_num_threads(), nodes=chance.numel())
-    call = Call(problem, chance.dtype)
-    call.set(node_ptr=node_ptr, row_ptr=row_ptr, target=target, chance=chance, pair=pair, node=node)
+    sizes = graphs.nodes_per_graph
+    node = torch.empty(graphs.num_nodes, walk_steps, dtype=dtype)
+    pair = torch.empty(int((sizes * sizes).sum()), walk_steps, dtype=dtype)
+    call = Call(_Problem(graphs=len(graphs), steps=walk_steps, threads=torch.get_num_threads()), dtype)
+    source, target = graphs.edge_index.unbind()
+    call.set(
+        node_ptr=graphs.node_ptr, edge_ptr=graphs.edge_ptr, source=source, target=target, pair=pair, node=node
+    )  # fmt: skip
     call.run("grit_walk")
     return node, pair

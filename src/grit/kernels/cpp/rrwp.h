@@ -1,7 +1,9 @@
 // Relative random walk probabilities of every pair of every graph, written straight into the packed (P, K) layout.
 //
-// Column j of M^k depends on column j of M^(k-1) alone, so a block of columns as wide as a vector is carried through all K
-// steps in cache, then written out. Graphs, and blocks of columns of large graphs, go to threads one by one.
+// Column j of M^k depends on column j of M^(k-1) alone, so a block of columns, one or two vectors wide, is carried through
+// all K steps in cache, then transposed in registers and written out. Graphs, and blocks of columns of large graphs, go to
+// threads one by one. Nodes are taken in the order of their number of ways out, so that the sums over neighbours, short in
+// a molecule, have lengths that the compiler knows.
 #pragma once
 
 #include "layout.h"
@@ -10,64 +12,224 @@ namespace grit {
 
 template <class T>
 struct WalkProblem {
-  int64_t graphs, steps, threads, nodes;
-  const int64_t* node_ptr;          // (B + 1)
-  const int64_t *row_ptr, *target;  // out-edges of each node, targets numbered over the batch, each once
-  const T* chance;                  // (N): probability of each way out
-  T *pair, *node;                   // (P, K), (N, K)
+  int64_t graphs, steps, threads;
+  const int64_t *node_ptr, *edge_ptr;  // (B + 1)
+  const int64_t *source, *target;      // (E), numbered over the batch; of one graph in any order, repeated or not
+  T *pair, *node;                      // (P, K), (N, K)
 };
 
-// Columns [column, column + lanes) of all powers for one graph.
+constexpr long kKnownWays = 4;  // longest sum over neighbours that is unrolled
+
+// The walk matrix of one graph; what it is kept in is used again for the next.
 template <class T>
-void walk_columns(const WalkProblem<T>& p, long graph, long first_pair, long column, T* powers) {
-  constexpr long lanes = kLanes<T>;
-  const long start = p.node_ptr[graph], n = p.node_ptr[graph + 1] - start, steps = p.steps;
-  const long columns = std::min(lanes, n - column);
-  T* pairs = p.pair + first_pair * steps;
-  std::fill(powers, powers + n * lanes, T(0));
-  for (long c = 0; c < columns; ++c) powers[(column + c) * lanes + c] = T(1);
-  for (long k = 1; k < steps; ++k) {
-    const T* before = powers + (k - 1) * n * lanes;
-    T* after = powers + k * n * lanes;
-    for (long i = 0; i < n; ++i) {
-      Vector<T> sum{};
-      for (long e = p.row_ptr[start + i]; e < p.row_ptr[start + i + 1]; ++e)
-        sum += load(before + (p.target[e] - start) * lanes);
-      const bool has_way_out = p.row_ptr[start + i] < p.row_ptr[start + i + 1];
-      store(after + i * lanes, has_way_out ? sum * p.chance[start + i] : sum);
+struct Walk {
+  struct Node {
+    int32_t number, ways, first;  // its distinct ways out begin at `first` in `to`
+    T chance;                     // 1 / degree; the degree counts every edge listed
+  };
+  std::vector<Node> order;          // nodes with 0, 1, ..., kKnownWays distinct ways out, then the others
+  long classes[kKnownWays + 3];     // where each class of nodes begins, and the end
+  std::vector<int32_t> to;          // targets of each node, rising
+
+  void read(const WalkProblem<T>& p, long graph) {
+    const long start = p.node_ptr[graph], n = p.node_ptr[graph + 1] - start;
+    const long edges = p.edge_ptr[graph + 1] - p.edge_ptr[graph];
+    const int64_t *source = p.source + p.edge_ptr[graph], *target = p.target + p.edge_ptr[graph];
+    // Edges by target, then, keeping that order, by source.
+    by_target_.resize(edges), sorted_.resize(edges), to.resize(edges), found_.resize(n), order.resize(n);
+    count(target, edges, n, start);
+    for (long e = 0; e < edges; ++e) by_target_[begin_[target[e] - start]++] = int32_t(e);
+    count(source, edges, n, start);
+    for (int32_t e : by_target_) sorted_[begin_[source[e] - start]++] = int32_t(target[e] - start);
+    // begin_[i] is now where the edges of node i end.
+    long size[kKnownWays + 3] = {};
+    int32_t used = 0;
+    for (long i = 0, e = 0; i < n; ++i) {
+      const int32_t first = used, degree = int32_t(begin_[i] - e);
+      for (; e < begin_[i]; ++e)
+        if (used == first || to[used - 1] != sorted_[e]) to[used++] = sorted_[e];
+      found_[i] = {int32_t(i), used - first, first, T(1) / T(std::max(1, degree))};
+      ++size[1 + class_of(found_[i])];
     }
+    classes[0] = 0;
+    for (long c = 1; c < kKnownWays + 3; ++c) classes[c] = classes[c - 1] + size[c];
+    long next[kKnownWays + 2];
+    std::copy(classes, classes + kKnownWays + 2, next);
+    for (const Node& node : found_) order[next[class_of(node)]++] = node;
+  }
+
+ private:
+  std::vector<int32_t> by_target_, sorted_, begin_;
+  std::vector<Node> found_;
+
+  static long class_of(const Node& node) { return std::min<long>(node.ways, kKnownWays + 1); }
+
+  // Where each key begins once sorted.
+  void count(const int64_t* key, long size, long keys, long lowest) {
+    begin_.assign(keys + 1, 0);
+    for (long e = 0; e < size; ++e) ++begin_[key[e] - lowest + 1];
+    for (long k = 0; k < keys; ++k) begin_[k + 1] += begin_[k];
+  }
+};
+
+// One more step for the nodes [first, last) of the order, which have Ways ways out (-1: any number), and a block of columns
+// of Wide vectors.
+template <class T, int Wide, int Ways>
+inline void walk_on(const Walk<T>& matrix, long first, long last, const T* before, T* after) {
+  constexpr long row = Wide * kLanes<T>;
+  for (long at = first; at < last; ++at) {
+    const auto& node = matrix.order[at];
+    const int32_t* to = matrix.to.data() + node.first;
+    const long ways = Ways < 0 ? node.ways : Ways;
+    Vector<T> sum[Wide] = {};
+    for (long e = 0; e < ways; ++e)
+      for (int w = 0; w < Wide; ++w) sum[w] += load(before + to[e] * row + w * kLanes<T>);
+    for (int w = 0; w < Wide; ++w) store(after + node.number * row + w * kLanes<T>, sum[w] * node.chance);
+  }
+}
+
+// A vector of Bytes, and the integers that say how to shuffle it.
+template <class T, int Bytes>
+struct Lanes {
+  static constexpr long count = Bytes / long(sizeof(T));
+  typedef T Row __attribute__((vector_size(Bytes)));
+  typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Index __attribute__((vector_size(Bytes)));
+
+  static Row load(const T* from) {
+    Row value;
+    std::memcpy(&value, from, Bytes);
+    return value;
+  }
+  static void store(T* to, Row value) { std::memcpy(to, &value, Bytes); }
+};
+
+// Rows r and r + Distance exchange the off-diagonal blocks of Distance x Distance.
+template <class T, int Bytes, int Distance>
+inline void exchange(typename Lanes<T, Bytes>::Row* rows) {
+  using L = Lanes<T, Bytes>;
+  if constexpr (Distance < L::count) {
+    typename L::Index upper, lower;
+    for (int lane = 0; lane < L::count; ++lane) {
+      const bool first = !(lane & Distance);
+      upper[lane] = first ? lane : L::count + lane - Distance;
+      lower[lane] = first ? lane + Distance : L::count + lane;
+    }
+    GRIT_UNROLL
+    for (int r = 0; r < L::count; ++r)
+      if (!(r & Distance)) {
+        const typename L::Row a = rows[r], b = rows[r + Distance];
+        rows[r] = __builtin_shuffle(a, b, upper);
+        rows[r + Distance] = __builtin_shuffle(a, b, lower);
+      }
+  }
+}
+
+// from[k * stride + c] -> to[c * steps + k] for c < columns, at most as many as a vector has lanes: squares are transposed in
+// registers, in vectors as short as will do.
+template <class T, int Bytes>
+inline void write_transposed(const T* from, long stride, long steps, long columns, T* to) {
+  using L = Lanes<T, Bytes>;
+  if constexpr (Bytes > 16)
+    if (columns <= L::count / 2 || steps < L::count) {
+      for (long c = 0; c < columns; c += L::count / 2)
+        write_transposed<T, Bytes / 2>(from + c, stride, steps, std::min(L::count / 2, columns - c), to + c * steps);
+      return;
+    }
+  if (steps < L::count) {
+    for (long c = 0; c < columns; ++c)
+      for (long k = 0; k < steps; ++k) to[c * steps + k] = from[k * stride + c];
+    return;
+  }
+  for (long done = 0; done < steps; done += L::count) {
+    const long k = std::min(done, steps - L::count);  // the last square overlaps the one before
+    typename L::Row rows[L::count];
+    GRIT_UNROLL
+    for (long r = 0; r < L::count; ++r) rows[r] = L::load(from + (k + r) * stride);
+    exchange<T, Bytes, 1>(rows);
+    exchange<T, Bytes, 2>(rows);
+    exchange<T, Bytes, 4>(rows);
+    exchange<T, Bytes, 8>(rows);
+    GRIT_UNROLL
+    for (long c = 0; c < L::count; ++c)
+      if (c < columns) L::store(to + c * steps + k, rows[c]);
+  }
+}
+
+// Columns of Wide vectors, from `column` on, of all powers for one graph.
+template <class T, int Wide>
+void walk_columns(const WalkProblem<T>& p, const Walk<T>& matrix, long graph, long first_pair, long column, T* powers) {
+  constexpr long lanes = kLanes<T>, row = Wide * lanes;
+  const long start = p.node_ptr[graph], n = p.node_ptr[graph + 1] - start, steps = p.steps;
+  const long columns = std::min(row, n - column);
+  const long* begin = matrix.classes;
+  std::fill(powers, powers + n * row, T(0));
+  for (long c = 0; c < columns; ++c) powers[(column + c) * row + c] = T(1);
+  for (long k = 1; k < steps; ++k) {
+    const T* before = powers + (k - 1) * n * row;
+    T* after = powers + k * n * row;
+    walk_on<T, Wide, 0>(matrix, begin[0], begin[1], before, after);
+    walk_on<T, Wide, 1>(matrix, begin[1], begin[2], before, after);
+    walk_on<T, Wide, 2>(matrix, begin[2], begin[3], before, after);
+    walk_on<T, Wide, 3>(matrix, begin[3], begin[4], before, after);
+    walk_on<T, Wide, 4>(matrix, begin[4], begin[5], before, after);
+    walk_on<T, Wide, -1>(matrix, begin[5], begin[6], before, after);
   }
   for (long i = 0; i < n; ++i) {
-    T* to = pairs + (i * n + column) * steps;
-    for (long c = 0; c < columns; ++c)
-      for (long k = 0; k < steps; ++k) to[c * steps + k] = powers[(k * n + i) * lanes + c];
+    T* to = p.pair + (first_pair + i * n + column) * steps;
+    if (i + 1 < n) {
+      const char* next = reinterpret_cast<const char*>(to + n * steps);
+      for (long byte = 0; byte < columns * steps * long(sizeof(T)); byte += 64) __builtin_prefetch(next + byte, 1, 2);
+    }
+    for (long c = 0; c < columns; c += lanes)
+      write_transposed<T, kVectorBytes>(powers + i * row + c, n * row, steps, std::min(lanes, columns - c), to + c * steps);
   }
   for (long c = 0; c < columns; ++c)
     for (long k = 0; k < steps; ++k)
-      p.node[(start + column + c) * steps + k] = powers[(k * n + column + c) * lanes + c];
+      p.node[(start + column + c) * steps + k] = powers[(k * n + column + c) * row + c];
+}
+
+// Columns that are carried together: so many that their powers stay in the second-level cache.
+template <class T>
+inline long columns_together(long n, long steps) {
+  constexpr long in_cache = 1 << 20;  // bytes
+  constexpr long lanes = kLanes<T>;
+  return n > lanes && 2 * lanes * n * steps * long(sizeof(T)) <= in_cache ? 2 * lanes : lanes;
 }
 
 template <class T>
 void walk(const WalkProblem<T>& p) {
-  constexpr long lanes = kLanes<T>;
-  struct Block {
+  constexpr long task_columns = 16 * 2 * kLanes<T>;  // columns for which a graph is read once
+  struct Task {
     long graph, first_pair, column;
   };
-  std::vector<Block> blocks;
-  long largest = 0, pairs = 0;
+  std::vector<Task> tasks;
+  long size = 0, pairs = 0;
   for (long g = 0; g < p.graphs; ++g) {
     const long n = p.node_ptr[g + 1] - p.node_ptr[g];
-    largest = std::max(largest, n);
-    for (long column = 0; column < n; column += lanes) blocks.push_back({g, pairs, column});
+    size = std::max(size, padded(n * columns_together<T>(n, p.steps) * p.steps, 64));
+    for (long column = 0; column < n; column += task_columns) tasks.push_back({g, pairs, column});
     pairs += n * n;
   }
-  const long size = padded(largest * lanes * p.steps, 64);
   Arena<T> arena(p.threads * size);
   T* powers = arena.take(p.threads * size);
-  const long count = long(blocks.size());
-#pragma omp parallel for num_threads(p.threads) schedule(dynamic, 4)
-  for (long b = 0; b < count; ++b)
-    walk_columns(p, blocks[b].graph, blocks[b].first_pair, blocks[b].column, powers + omp_get_thread_num() * size);
+  const long count = long(tasks.size());
+#pragma omp parallel num_threads(p.threads)
+  {
+    Walk<T> matrix;
+    T* mine = powers + omp_get_thread_num() * size;
+#pragma omp for schedule(dynamic, 1)
+    for (long t = 0; t < count; ++t) {
+      const Task& task = tasks[t];
+      const long n = p.node_ptr[task.graph + 1] - p.node_ptr[task.graph], last = std::min(n, task.column + task_columns);
+      const long together = columns_together<T>(n, p.steps);
+      matrix.read(p, task.graph);
+      for (long column = task.column; column < last; column += together)
+        if (together > kLanes<T>)
+          walk_columns<T, 2>(p, matrix, task.graph, task.first_pair, column, mine);
+        else
+          walk_columns<T, 1>(p, matrix, task.graph, task.first_pair, column, mine);
+    }
+  }
 }
 
 }  // namespace grit
