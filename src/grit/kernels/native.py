@@ -40,7 +40,7 @@ class Call:
     def __init__(self, structure: ctypes.Structure, dtype: torch.dtype) -> None:
         self.structure = structure
         self.suffix = SUFFIXES[dtype]
-        self.kept: list[Tensor] = []
+        self.kept: list[Any] = []
 
     def set(self, **tensors: Tensor | None) -> None:
         """Fill in addresses; None stays null."""
@@ -51,6 +51,13 @@ class Call:
                     tensor = tensor.contiguous()
                 keep(tensor)
                 setattr(structure, name, tensor.data_ptr())  # null where there are no elements
+
+    def set_table(self, name: str, tensors: Sequence[Tensor | None]) -> None:
+        """Fill in the address of a table of addresses; None is null there."""
+        rows = [t if t is None or t.is_contiguous() else t.contiguous() for t in tensors]
+        table = (ctypes.c_void_p * len(rows))(*(None if t is None else t.data_ptr() for t in rows))
+        self.kept += [rows, table]
+        setattr(self.structure, name, ctypes.addressof(table))
 
     def run(self, name: str) -> None:
         """Call the kernel of that name for this type of numbers."""

@@ -118,7 +118,7 @@ class GritLayer(nn.Module):
 
     def step(self, x: Tensor, pair: PairRows, pairs: Pairs, log_degree: Tensor) -> tuple[Tensor, PairRows]:
         """`forward` on pairs whose normalisation is left to whoever reads them: what layers of one model hand on."""
-        self._check(x, log_degree)
+        self.check(x, log_degree)
         if isinstance(self.attention, GritAttention) and self.attention.can_fuse(x, pair):
             return self._fused_step(self.attention, x, pair, pairs, log_degree)
         rows = pair.normalised()  # (P, D)
@@ -178,7 +178,8 @@ class GritLayer(nn.Module):
     def _dropout(self) -> float:
         return self.dropout if self.training else 0.0
 
-    def _check(self, x: Tensor, log_degree: Tensor) -> None:
+    def check(self, x: Tensor, log_degree: Tensor) -> None:
+        """Raise where the layer cannot take these."""
         if self.training and x.shape[0] == 1 and isinstance(self.node_norm, nn.BatchNorm1d):
             raise GritError(
                 "the batch holds a single node: batch normalisation in training mode needs at least two. "

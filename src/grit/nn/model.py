@@ -14,6 +14,7 @@ from grit.nn.attention.contract import PairRows
 from grit.nn.heads import HEADS, readout_class
 from grit.nn.layer import GritLayer
 from grit.nn.stem import Stem
+from grit.nn.together import can_run_together, run_together
 
 MAX_DEGREE = 150  # of the degree encoding; larger degrees share the last row, as Graphormer has it
 
@@ -112,9 +113,13 @@ class Grit(nn.Module):
         self._check_fits(batch)
         x, first = self.stem(batch)  # (N, D), (P, D)
         pair = PairRows(first)
-        del first  # so that no more pair tensors stay alive than are needed
-        for layer in self._layers():
-            x, pair = layer.step(x, pair, batch.pairs, batch.log_degree)
+        layers = list(self._layers())
+        if can_run_together(layers, x, first, batch.log_degree):
+            x = run_together(layers, x, first, batch.pairs, batch.log_degree)
+        else:
+            del first  # so that no more pair tensors stay alive than are needed
+            for layer in layers:
+                x, pair = layer.step(x, pair, batch.pairs, batch.log_degree)
         rows: Tensor = self.readout(x, pair, batch)
         return rows
 

@@ -7,6 +7,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 
+def is_one_process() -> bool:
+    """Whether no other process has a share of the batch."""
+    return not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1
+
+
 class BatchNorm(nn.BatchNorm1d):
     """`torch.nn.BatchNorm1d` over rows, (R, D) -> (R, D).
 
@@ -16,7 +21,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise."""
-        if not self.training or not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+        if not self.training or is_one_process():
             return super().forward(x)
         rows = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # neither counts nor sums fit 16 bits
         count = _total(rows.new_tensor([x.shape[0]]))
@@ -41,7 +46,7 @@ class BatchNorm(nn.BatchNorm1d):
             assert self.running_var is not None
             scale = self.weight * (self.running_var + self.eps).rsqrt()
             return scale, self.bias - self.running_mean * scale
-        alone = not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1
+        alone = is_one_process()
         if alone and not torch.compiler.is_compiling():
             self._follow(mean.detach(), deviations.detach() / count, count)
             scale, shift = _Affine.apply(mean, deviations, self.weight, self.bias, count, self.eps)  # type: ignore[no-untyped-call]

@@ -1,7 +1,6 @@
 // What Python calls, with plain C names and no dependence on torch's headers: tensors arrive as pointers.
 #include "floor.h"
-#include "nodes.h"
-#include "pair_attention_backward.h"
+#include "layers.h"
 #include "rrwp.h"
 
 extern "C" {
@@ -25,6 +24,10 @@ void grit_feed_forward_float(const grit::FeedForward<float>* p) { grit::feed_for
 void grit_feed_forward_double(const grit::FeedForward<double>* p) { grit::feed_forward(*p); }
 void grit_feed_forward_backward_float(const grit::FeedForward<float>* p) { grit::feed_forward_backward(*p); }
 void grit_feed_forward_backward_double(const grit::FeedForward<double>* p) { grit::feed_forward_backward(*p); }
+void grit_layers_forward_float(const grit::Layers<float>* p) { grit::layers_forward(*p); }
+void grit_layers_forward_double(const grit::Layers<double>* p) { grit::layers_forward(*p); }
+void grit_layers_backward_float(const grit::Layers<float>* p) { grit::layers_backward(*p); }
+void grit_layers_backward_double(const grit::Layers<double>* p) { grit::layers_backward(*p); }
 void grit_floor_float(const grit::FloorProblem* p) { grit::run_floor<float>(*p); }
 void grit_walk_float(const grit::WalkProblem<float>* p) { grit::walk(*p); }
 void grit_walk_double(const grit::WalkProblem<double>* p) { grit::walk(*p); }
