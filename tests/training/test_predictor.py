@@ -107,8 +107,19 @@ def test_nodes(tmp_path):
     predictor = grit.load(tmp_path / "run")
     outputs = predictor.predict(graphs[:3])
     assert [each.shape for each in outputs] == [(graph.num_nodes, 1) for graph in graphs[:3]]
-    with pytest.raises(grit.GritError, match="do not fit a table of graphs"):
-        predict_stored(predictor, store, tmp_path / "out.csv")
+    lines = stored_lines(predictor, store, tmp_path / "out.csv")
+    assert [(int(line["row"]), int(line["node"])) for line in lines] == [
+        (number, node) for number, graph in enumerate(graphs) for node in range(graph.num_nodes)
+    ]
+    chances = np.concatenate(predictor.predict(graphs))[:, 0]
+    np.testing.assert_allclose([float(line["y_prob_1"]) for line in lines], chances, atol=1e-4)
+    assert [line["y_pred"] for line in lines] == [str(int(float(line["y_prob_1"]) > 0.5)) for line in lines]
+
+
+def stored_lines(predictor, store, out):
+    assert predict_stored(predictor, store, out, probabilities=bool(predictor.classes)) > 0
+    with out.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_edges(tmp_path):
@@ -120,8 +131,21 @@ def test_edges(tmp_path):
     store = from_pyg(graphs, splits={"train": range(50), "val": range(50, 60), "test": range(60, 70)})
     result = train(preset_recipe("fast", store.schema, *TINY), tmp_path / "run", store=store, options=CPU)
     assert result["metric"] == "mae"
-    outputs = grit.load(tmp_path / "run").predict(graphs[:4])
-    assert [len(each) for each in outputs] == [1, 2, 3, 1]
+    predictor = grit.load(tmp_path / "run")
+    outputs = predictor.predict(graphs)
+    assert [len(each) for each in outputs[:4]] == [1, 2, 3, 1]
+    lines = stored_lines(predictor, store, tmp_path / "out.csv")
+    assert [(int(line["row"]), int(line["source"]), int(line["target"])) for line in lines[:7]] == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (1, 1, 2),
+        (2, 0, 1),
+        (2, 1, 2),
+        (2, 2, 0),
+        (3, 0, 1),
+    ]
+    (column,) = (name for name in lines[0] if name.endswith("_pred"))
+    np.testing.assert_allclose([float(line[column]) for line in lines], np.concatenate(outputs)[:, 0], atol=1e-4)
 
 
 def test_a_table_is_predicted_row_by_row(molecules, tmp_path):

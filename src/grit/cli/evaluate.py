@@ -18,6 +18,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure a trained run on a split of its data."""
+    from grit.cli.training_text import prediction_command
     from grit.datasets import load as load_data
     from grit.training.predictor import load
 
@@ -28,4 +29,4 @@ def evaluate(
         return
     for name, value in metrics.items():
         print(f"{split} {name}: {value:.4f}")
-    print(f"Next: grit predict {run} INPUT.csv -o OUT.csv")
+    print(f"Next: {prediction_command(run, predictor.data.molecules, predictor.data.store)}")

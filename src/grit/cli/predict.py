@@ -5,19 +5,26 @@ from typing import Annotated
 
 import typer
 
+from grit.cli.options import Root
+
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="CSV or TSV with SMILES, or a store.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="CSV or TSV with SMILES, a store, or a data set.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV to write.")],
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write class probabilities.")] = False,
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
+    root: Root = None,
 ) -> None:
-    """Predict every row of a table, in order; rows that cannot be read get a reason instead."""
+    """Predict every row of a table, in order; rows that cannot be read get a reason instead.
+
+    For nodes or edges there is a line for each of them.
+    """
     from grit.cli.progress import progress_bar
-    from grit.graphs.store import GraphStore
+    from grit.datasets import DATASETS
+    from grit.datasets import load as load_data
     from grit.training.predict_table import predict_stored, predict_table
     from grit.training.predictor import load
 
@@ -28,10 +35,9 @@ def predict(
         def advance(rows: int) -> None:
             bar.advance(task, rows)
 
-        if source.is_dir():
-            rows = predict_stored(
-                predictor, GraphStore.open(source), out, probabilities=probabilities, progress=advance
-            )
+        if source.is_dir() or str(source) in DATASETS:
+            store = load_data(str(source), root)
+            rows = predict_stored(predictor, store, out, probabilities=probabilities, progress=advance)
             without = 0
         else:
             rows, without = predict_table(

@@ -74,10 +74,16 @@ def train_and_show(
     if paper is not None:
         sd = f" ± {paper.sd}" if paper.sd is not None else ""
         say(f"the paper's figure, for the full recipe: {paper.metric} {paper.mean}{sd}")
-    say(f"best epoch {result['best_epoch']}, {result['num_parameters']:,} parameters, {result['seconds']:.0f} s")
+    best = "none" if result["best_epoch"] is None else result["best_epoch"] + 1  # counted from 1, as while training
+    say(f"best epoch {best}, {result['num_parameters']:,} parameters, {result['seconds']:.0f} s")
     if last_words:
-        say(f"Next: grit evaluate {folder}, or grit predict {folder} INPUT.csv -o OUT.csv")
+        say(f"Next: grit evaluate {folder}, or {prediction_command(folder, store.manifest.molecules, store.path)}")
     return result
+
+
+def prediction_command(run: Path, molecules: str | None, store: str | Path | None) -> str:
+    """How to predict with a run: molecules from a table, other graphs from a store."""
+    return f"grit predict {run} {'INPUT.csv' if molecules else store or 'STORE'} -o OUT.csv"
 
 
 def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) -> None:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from grit.datasets.own import smiles_column
 from grit.datasets.pieces import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched, default_processes, in_order
 from grit.datasets.table import Table
 from grit.errors import GritError
 from grit.graphs.chunk import Array
+from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
 from grit.training.predictor import Predictor, class_numbers
 
@@ -95,16 +97,47 @@ def predict_stored(
     probabilities: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Predictions for every graph of a store, one line each; graph-level only."""
-    if predictor.data.graphs.level != "graph":
-        raise GritError(
-            "predictions for nodes or edges do not fit a table of graphs; use grit.load(run).predict_store."
-        )
-    outputs, _ = predictor.predict_store(store, progress=progress)
-    cells = output_cells(predictor, outputs, probabilities)
-    lines = ([str(row), *values] for row, values in zip(store.rows.tolist(), cells, strict=True))
-    _write(out, ["row", *output_columns(predictor, probabilities)], lines)
-    return len(outputs)
+    """Predictions for every graph of a store, or for every node or labelled pair of nodes of every graph, one line each.
+
+    Returns:
+        Lines.
+    """
+    places = {"graph": ["row"], "node": ["row", "node"], "edge": ["row", "source", "target"]}
+    total = 0
+
+    def lines() -> Iterator[list[str]]:
+        nonlocal total
+        done = 0
+        for graphs, outputs, _ in predictor.predict_batches(store):
+            rows = store.rows[done : done + len(graphs)]
+            cells = output_cells(predictor, outputs, probabilities)
+            yield from (
+                [*map(str, place), *each]
+                for place, each in zip(_places(graphs, rows, store.schema.level), cells, strict=True)
+            )
+            done += len(graphs)
+            total += len(outputs)
+            if progress is not None:
+                progress(len(graphs))
+
+    _write(out, [*places[store.schema.level], *output_columns(predictor, probabilities)], lines())
+    return total
+
+
+def _places(graphs: PackedGraphs, rows: Array, level: str) -> list[list[int]]:
+    """What each prediction is for: the graph's row in its source, then the number of a node, or of two, within it."""
+    if level == "graph":
+        return [[row] for row in rows.tolist()]
+    if level == "node":
+        nodes = torch.arange(graphs.num_nodes).unsqueeze(0)  # (1, N)
+    else:
+        assert graphs.label_index is not None
+        nodes = graphs.label_index  # (2, Q)
+    graph = graphs.graph_of_node[nodes[0]]
+    places: list[list[int]] = torch.stack(
+        [torch.from_numpy(rows.astype(np.int64))[graph], *(nodes - graphs.node_ptr[graph])], 1
+    ).tolist()
+    return places
 
 
 def output_columns(predictor: Predictor, probabilities: bool) -> list[str]:

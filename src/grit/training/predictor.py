@@ -1,7 +1,7 @@
 """A trained model, ready to use: `grit.load`."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +107,15 @@ class Predictor:
         outputs, targets = self.predict_store(store, split)
         return self.task.metrics(outputs, targets)
 
-    def predict_store(
-        self, store: GraphStore, split: str | None = None, progress: Callable[[int], None] | None = None
-    ) -> tuple[Array, Array]:
+    def predict_store(self, store: GraphStore, split: str | None = None) -> tuple[Array, Array]:
         """Outputs and targets of a split of a store, or of all its graphs, in order."""
+        found = [(outputs, targets) for _, outputs, targets in self.predict_batches(store, split)]
+        return np.concatenate([outputs for outputs, _ in found]), np.concatenate([targets for _, targets in found])
+
+    def predict_batches(
+        self, store: GraphStore, split: str | None = None
+    ) -> Iterator[tuple[PackedGraphs, Array, Array]]:
+        """The same batch by batch: graphs, outputs, targets."""
         if store.schema != self.data.graphs:
             raise GritError(
                 f"the store {store.name!r} has other features or targets than the run was trained on: nodes {store.schema.node}, "
@@ -126,13 +131,9 @@ class Predictor:
             pairs=self.recipe.model.pairs,
             max_pairs=self.recipe.train.max_pairs,
         )
-        found = []
-        with torch.no_grad():
-            for batch in loader:
-                found.append(predict_batch(self.network, self.task, batch.to(self.device)))
-                if progress is not None:
-                    progress(len(batch))
-        return np.concatenate([outputs for outputs, _ in found]), np.concatenate([targets for _, targets in found])
+        for batch in loader:
+            with torch.no_grad():
+                yield batch.graphs, *predict_batch(self.network, self.task, batch.to(self.device))
 
     def featurise(self) -> Featurise:
         """How SMILES become the graphs that the model was trained on."""
