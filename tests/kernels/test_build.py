@@ -147,13 +147,18 @@ from torch_geometric.data import Data
 torch.manual_seed(0)
 graphs = [Data(edge_index=torch.randint(n, (2, 3 * n)), num_nodes=n) for n in (5, 12, 30)]
 layer = grit.GritLayer(hidden_dim=52, num_heads=4).double().eval()
-batch = grit.PairBatch.from_data_list(graphs, walk_steps=7, dtype=torch.float64)
+batch = grit.PairBatch.from_data_list(graphs, walk_steps=19, dtype=torch.float64)
 x = torch.randn(47, 52, dtype=torch.float64, requires_grad=True)
 pair = torch.randn(batch.num_pairs, 52, dtype=torch.float64)
 out, rows = layer(x, pair, batch.pairs, batch.log_degree)
 (out.sin().sum() + rows.sin().sum()).backward()
 assert kernels.status().active == "fused", kernels.status().reason
-torch.save([out.detach(), rows.detach(), x.grad, layer.attention.score.grad, batch.pair_encoding], sys.argv[1])
+nothing = grit.Features(kind="none")
+model = grit.Grit(schema=grit.GraphSchema(node=nothing, edge=nothing), walk_steps=19, num_layers=3, attention_dropout=0.2)
+model.double().train()(batch).square().sum().backward()
+grads = [p.grad for p in model.parameters() if p.grad is not None]
+single = grit.PairBatch.from_data_list(graphs, walk_steps=19).pair_encoding.double()
+torch.save([out.detach(), rows.detach(), x.grad, layer.attention.score.grad, batch.pair_encoding, single, *grads], sys.argv[1])
 print(kernels.status().reason.split(":")[0])
 """
 
@@ -170,5 +175,6 @@ def test_portable_builds_differ_by_rounding_only(tmp_path):
         result(python(code, GRIT_KERNEL_CACHE=tmp_path / name, GRIT_KERNEL_FLAGS=flags))
         saved.append(torch.load(file, weights_only=True))
     for other in saved[1:]:
-        for ours, theirs in zip(saved[0], other, strict=True):
-            torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+        for number, (ours, theirs) in enumerate(zip(saved[0], other, strict=True)):
+            error = 1e-6 if number == 5 else 1e-10  # the sixth is in single precision
+            torch.testing.assert_close(ours, theirs, rtol=error, atol=error)

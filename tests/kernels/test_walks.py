@@ -31,6 +31,16 @@ def test_fused_is_plain(data_list, walk_steps):
         torch.testing.assert_close(fused.node, plain.node, rtol=error, atol=error / 100)
 
 
+@pytest.mark.parametrize("walk_steps", [1, 2, 7, 8, 9, 15, 16, 17, 32, 33])
+def test_steps_around_the_length_of_a_vector(walk_steps):
+    torch.manual_seed(0)
+    data_list = [Data(edge_index=torch.randint(n, (2, 2 * n)), num_nodes=n) for n in (1, 15, 16, 17, 20, 33)]
+    for dtype, error in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        plain, fused = both_forms(data_list, walk_steps, dtype)
+        torch.testing.assert_close(fused.pair, plain.pair, rtol=error, atol=error / 100)
+        torch.testing.assert_close(fused.node, plain.node, rtol=error, atol=error / 100)
+
+
 @pytest.mark.parametrize("n", [300, 900])
 def test_graphs_of_many_blocks_of_columns(n):
     """Of two vectors where they fit into the cache, of one where they do not."""
@@ -45,9 +55,11 @@ def test_threads_do_not_matter():
     torch.manual_seed(0)
     data_list = [Data(edge_index=torch.randint(n, (2, 4 * n)), num_nodes=n) for n in (100, 3, 57)]
     results = []
-    for threads in (1, 2, 3):
-        torch.set_num_threads(threads)
-        results.append(both_forms(data_list, 9, torch.float32)[1].pair)
-    torch.set_num_threads(1)
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(both_forms(data_list, 9, torch.float32)[1].pair)
+    finally:
+        torch.set_num_threads(1)
     assert torch.equal(results[0], results[1])
     assert torch.equal(results[0], results[2])

@@ -1,6 +1,7 @@
 """All layers in one operation against the same layers one by one."""
 
 import copy
+import dataclasses
 from unittest import mock
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+import grit
 from grit import kernels
 from grit.nn import model as model_module
 from grit.nn.together import can_run_together
@@ -97,10 +99,12 @@ def test_node_predictions(batch):
 
 def test_threads_do_not_matter(batch):
     results = []
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        results.append(training_step(small_model(attention_dropout=0.2, dropout=0.1), batch, together=True))
-    torch.set_num_threads(1)
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            results.append(training_step(small_model(attention_dropout=0.2, dropout=0.1), batch, together=True))
+    finally:
+        torch.set_num_threads(1)
     torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
 
 
@@ -142,9 +146,143 @@ def test_layers_that_differ_run_one_by_one(batch):
 
 def test_frozen_weights_have_no_gradient(batch):
     model = small_model()
-    model.layers[0].requires_grad_(False)
+    model.layers[1].requires_grad_(False)
     model.stem.requires_grad_(False)
     assert_same(training_step(model, batch, together=True), training_step(model, batch, together=False))
+
+
+def frozen_from_the_start(model):
+    model.stem.requires_grad_(False)
+    model.layers[0].requires_grad_(False)
+
+
+def attention_in_evaluation(model):
+    model.layers[1].attention.eval()
+
+
+def other_eps(model):
+    model.layers[1].pair_norm.eps = 0.5
+
+
+def other_eps_everywhere(model):
+    for layer in model.layers:
+        layer.pair_norm.eps = 0.5
+
+
+def other_momentum(model):
+    model.layers[1].ffn_norm.momentum = 0.9
+
+
+def other_feed_forward_width(model):
+    model.layers[1].ffn_in, model.layers[1].ffn_out = torch.nn.Linear(8, 4).double(), torch.nn.Linear(4, 8).double()
+
+
+def running_statistics_not_contiguous(model):
+    model.layers[1].node_norm.running_mean = torch.zeros(8, 2, dtype=torch.float64)[:, 0]
+
+
+def shared_layers(model):
+    model.layers[0] = model.layers[2]
+
+
+def no_layers(model):
+    model.layers = torch.nn.ModuleList()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        frozen_from_the_start,
+        attention_in_evaluation,
+        other_eps,
+        other_eps_everywhere,
+        other_momentum,
+        other_feed_forward_width,
+        running_statistics_not_contiguous,
+        shared_layers,
+        no_layers,
+    ],
+)
+def test_changed_models_run_one_by_one(batch, change):
+    model = small_model(num_layers=3, attention_dropout=0.2).train()
+    change(model)
+    assert not can_run_together(list(model.layers), *model.stem(batch), batch.log_degree)
+    model(batch).sum().backward()
+
+
+def test_a_layer_shared_in_the_middle(batch):
+    model = small_model(num_layers=4)
+    model.layers[1] = model.layers[0]
+    assert_same(training_step(model, batch, together=True), training_step(model, batch, together=False))
+
+
+def test_missing_biases_and_other_types_are_errors(batch):
+    model = small_model().train()
+    model.layers[0].ffn_in = torch.nn.Linear(8, 16, bias=False).double()
+    with pytest.raises(grit.GritError, match="bias_in"):
+        model(batch)
+    model = small_model().train()
+    model.layers[1].float()
+    with pytest.raises(RuntimeError):
+        model(batch)
+
+
+def test_nothing_is_kept_after_the_backward_pass(batch):
+    model = small_model().train()
+    out = model(batch).sum()
+    (node,) = (each for each in graph_of(out) if "_Layers" in type(each).__name__)
+    assert len(node.saved_tensors) > 0
+    out.backward()
+    with pytest.raises(RuntimeError, match="freed"):
+        _ = node.saved_tensors
+
+
+def graph_of(tensor):
+    found, waiting = [], [tensor.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found.append(node)
+            waiting += [each for each, _ in node.next_functions]
+    return found
+
+
+def test_statistics_that_moved_meanwhile_are_noticed(batch):
+    model = small_model().eval()
+    out = model(batch).sum()
+    model.train()(batch)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+
+def test_degrees_of_another_type(batch):
+    model = small_model().train()
+    other = dataclasses.replace(batch, log_degree=batch.log_degree.float())
+    ours, theirs = training_step(model, other, together=True), training_step(model, other, together=False)
+    torch.testing.assert_close(ours[0], theirs[0], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(ours[0], training_step(model, batch, together=True)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_the_backward_pass_stays_with_the_form_of_the_forward_pass(batch):
+    model = small_model().train()
+    out = model(batch).sum()
+    with kernels.use("plain"):
+        out.backward()
+    assert model.layers[0].node_out.weight.grad is not None
+
+
+def test_single_precision(batch):
+    """As far from the same model in double precision as one by one."""
+    model = small_model(hidden_dim=64, num_heads=8, num_layers=4)
+    exact = training_step(model, batch, together=True)
+    batch = grit.PairBatch.from_data_list([some_graph(n, seed) for seed, n in enumerate((30, 7, 45))], walk_steps=4)
+    errors = []
+    for together in (True, False):
+        step = training_step(copy.deepcopy(model).float(), batch, together=together)
+        torch.testing.assert_close(step[0].double(), exact[0], rtol=1e-4, atol=1e-4)
+        largest = max(grad.abs().max() for grad in exact[1].values() if grad is not None)
+        errors.append(max((step[1][k] - g).abs().max() for k, g in exact[1].items() if g is not None) / largest)
+    assert errors[0] < 2 * errors[1] + 1e-7
 
 
 def test_backward_twice(batch):

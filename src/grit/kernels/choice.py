@@ -75,6 +75,12 @@ def library() -> ctypes.CDLL | None:
     return _library
 
 
+def loaded() -> ctypes.CDLL:
+    """The fused kernels, for what began with them: its backward pass does not ask again what is wanted."""
+    assert _library is not None
+    return _library
+
+
 def status() -> Status:
     """What is active and why."""
     asked = choice()

@@ -107,10 +107,10 @@ def run_layers(
 
 def draw_seeds(num_layers: int, setting: LayersSetting) -> Tensor:
     """Seeds (L, 4) of the dropouts, drawn in the order in which layers that run one by one would draw them."""
-    drops = torch.tensor([[bool(setting.attention_dropout), *[bool(setting.dropout)] * 3]] * num_layers)
+    drops = torch.tensor([[bool(setting.attention_dropout), *[bool(setting.dropout)] * 3]] * num_layers, device="cpu")
     drops[-1, 1] = False  # pairs, which the last layer does not rewrite
-    seeds = torch.zeros(num_layers, 4, dtype=torch.int64)
-    seeds[drops] = torch.randint(2**31 - 1, (int(drops.sum()),))
+    seeds = torch.zeros(num_layers, 4, dtype=torch.int64, device="cpu")
+    seeds[drops] = torch.randint(2**31 - 1, (int(drops.sum()),), device="cpu")
     return seeds
 
 
@@ -129,31 +129,36 @@ class _Layers(torch.autograd.Function):
     ) -> Tensor:
         layers = len(weights) // len(WEIGHTS)
         kept = _Kept.empty(x, pair, layers, setting.num_heads)
-        ctx.rest = kept, draw_seeds(layers, setting), setting
-        ctx.save_for_backward(x, pair, log_degree, row_ptr, key, *weights)
-        call = _call((x, pair, log_degree, row_ptr, key, *weights), *ctx.rest)
+        tensors = (*kept, draw_seeds(layers, setting), x, pair, log_degree, row_ptr, key, *weights)
+        ctx.setting = setting
+        ctx.save_for_backward(*tensors)
+        call = _call(tensors, setting)
         call.set_table("running", running)
         call.run("grit_layers_forward")
+        torch.autograd.graph.increment_version(running)
         return kept.nodes_out[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        x, pair, *_ = tensors = ctx.saved_tensors
-        weights = tensors[5:]
+        tensors = ctx.saved_tensors
+        x, pair, _, _, _, *weights = tensors[len(_Kept._fields) + 1 :]
         unused = {len(weights) - len(WEIGHTS) + number for number in UNUSED_IN_LAST}
         grads = [None if w is None or i in unused else w.new_empty(w.shape) for i, w in enumerate(weights)]
         grad_x, grad_pair = x.new_empty(x.shape), pair.new_empty(pair.shape)
-        call = _call(tensors, *ctx.rest)
+        call = _call(tensors, ctx.setting)
         call.set(grad=grad, grad_x=grad_x, grad_pair=grad_pair, room=x.new_empty(4, *x.shape))
         call.set_table("grads", grads)
         call.run("grit_layers_backward")
         return grad_x, grad_pair, None, None, None, None, None, *grads
 
 
-def _call(tensors: Sequence[Tensor | None], kept: _Kept, seeds: Tensor, setting: LayersSetting) -> Call:
-    """The operation with its inputs and what is kept."""
-    x, pair, log_degree, row_ptr, key, *weights = tensors
+def _call(tensors: Sequence[Tensor | None], setting: LayersSetting) -> Call:
+    """The operation with what is kept, seeds, inputs and weights."""
+    kept, (seeds, x, pair, log_degree, row_ptr, key, *weights) = (
+        tensors[: len(_Kept._fields)],
+        tensors[len(_Kept._fields) :],
+    )
     assert x is not None
     hidden = weights[WEIGHTS.index("weight_in")]
     assert hidden is not None
@@ -171,6 +176,7 @@ def _call(tensors: Sequence[Tensor | None], kept: _Kept, seeds: Tensor, setting:
         dropout=Dropout.of(setting.dropout, 0),
     )
     call = Call(problem, x.dtype)
-    call.set(x=x, pair=pair, log_degree=log_degree, row_ptr=row_ptr, key=key, seeds=seeds, **kept._asdict())
+    call.set(x=x, pair=pair, log_degree=log_degree, row_ptr=row_ptr, key=key, seeds=seeds)
+    call.set(**dict(zip(_Kept._fields, kept, strict=True)))
     call.set_table("weights", weights)
     return call

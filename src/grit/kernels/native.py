@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grit.kernels.choice import library
+from grit.errors import GritError
+from grit.kernels.choice import loaded
 from grit.kernels.dropout import threshold
 
 SUFFIXES = {torch.float32: "float", torch.float64: "double"}
@@ -52,6 +53,13 @@ class Call:
                 keep(tensor)
                 setattr(structure, name, tensor.data_ptr())  # null where there are no elements
 
+    def require(self, **tensors: Tensor | None) -> None:
+        """`set` for what must be there."""
+        missing = [name for name, tensor in tensors.items() if tensor is None]
+        if missing:
+            raise GritError(f"the fused kernels need {', '.join(missing)}; GRIT_KERNELS=plain runs without.")
+        self.set(**tensors)
+
     def set_table(self, name: str, tensors: Sequence[Tensor | None]) -> None:
         """Fill in the address of a table of addresses; None is null there."""
         rows = [t if t is None or t.is_contiguous() else t.contiguous() for t in tensors]
@@ -61,9 +69,7 @@ class Call:
 
     def run(self, name: str) -> None:
         """Call the kernel of that name for this type of numbers."""
-        kernels = library()
-        assert kernels is not None
-        getattr(kernels, f"{name}_{self.suffix}")(ctypes.byref(self.structure))
+        getattr(loaded(), f"{name}_{self.suffix}")(ctypes.byref(self.structure))
 
 
 def empty_like(*tensors: Tensor | None) -> list[Tensor]:

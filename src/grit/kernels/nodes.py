@@ -71,7 +71,9 @@ def _call(
 ) -> Call:
     structure.dropout = Dropout.of(dropout, 0 if seed is None else int(seed))
     call = Call(structure, like.dtype)
-    call.set(**dict(zip(names, inputs, strict=True)))
+    named = dict(zip(names, inputs, strict=True))
+    call.set(theta=named.pop("theta", None))
+    call.require(**named)
     return call
 
 

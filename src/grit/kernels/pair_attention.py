@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from grit.kernels.choice import library
+from grit.kernels.choice import library, loaded
 from grit.kernels.native import SUFFIXES, Call, Dropout, empty_like, integers, operator, pointers
 
 MAX_HEADS, MAX_WIDTH = 32, 1024  # of the kernels' fixed buffers
@@ -61,6 +61,7 @@ def fused_is_possible(x: Tensor, pair: Tensor, hidden_dim: int, num_heads: int) 
 _NODES = ("x", "weight_query", "bias_query", "weight_key", "weight_value")
 _WEIGHTS = ("weight_scale", "bias_scale", "weight_shift", "bias_shift", "score", "weight_out", "bias_out")
 _INPUTS = (*_NODES, "pair", "scale", "shift", *_WEIGHTS)
+_OPTIONAL = ("scale", "shift", "weight_out", "bias_out")
 _HAVE_GRADS = ("node_sum", "pair_sum", "out", "mean", "deviations")
 
 
@@ -101,7 +102,9 @@ def _prepare(
     )
     call = Call(problem, x.dtype)
     call.set(row_ptr=row_ptr, key_index=key_index)
-    call.set(**dict(zip(_INPUTS, inputs, strict=True)))
+    named = dict(zip(_INPUTS, inputs, strict=True))
+    call.set(**{name: named.pop(name) for name in _OPTIONAL})
+    call.require(**named)
     return call
 
 
@@ -124,9 +127,7 @@ def _empty_result(
 
 
 def _projected_width(dtype: torch.dtype, heads: int, channels: int) -> int:
-    kernels = library()
-    assert kernels is not None
-    measure = getattr(kernels, f"grit_projected_width_{SUFFIXES[dtype]}")
+    measure = getattr(loaded(), f"grit_projected_width_{SUFFIXES[dtype]}")
     measure.restype, measure.argtypes = ctypes.c_int64, (ctypes.c_int64, ctypes.c_int64)
     return int(measure(heads, channels))
 

@@ -142,7 +142,7 @@ class GritLayer(nn.Module):
         if self.update_pairs:
             pair = _normalise_later(self.pair_norm, result.out, result.mean, result.deviations)
         if self.activation is torch.relu and isinstance(self.node_norm, BatchNorm) and not log_degree.requires_grad:
-            return self._fused_update_nodes(attention, x, result, log_degree), pair
+            return self._fused_update_nodes(attention, x, result, log_degree.to(x.dtype)), pair
         return self._update_nodes(x, attention.node_of(result), log_degree), pair
 
     def _fused_update_nodes(

@@ -9,25 +9,31 @@ from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
 from grit.kernels.choice import keeps_projection
-from grit.kernels.layers import LayersSetting, run_layers
+from grit.kernels.layers import WEIGHTS, LayersSetting, run_layers
 from grit.nn.attention.contract import PairRows, check_rows
 from grit.nn.attention.grit import GritAttention
 from grit.nn.layer import GritLayer
 from grit.nn.norm import BatchNorm, is_one_process
 
+THETA = WEIGHTS.index("theta")  # the only weight that may be missing
+
 
 def can_run_together(layers: Sequence[nn.Module], x: Tensor, pair: Tensor, log_degree: Tensor) -> bool:
-    """Whether `run_together` can take the place of the layers' own `step`, and is faster."""
+    """Whether `run_together` can take the place of the layers' own `step`, and is no slower.
+
+    Where the first layers are frozen it would be: the backward pass goes through all of them.
+    """
+    if not layers or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    first = layers[0]
     return (
-        torch.is_grad_enabled()
-        and not torch.compiler.is_compiling()
-        and is_one_process()
+        is_one_process()
         and not keeps_projection()
         and not log_degree.requires_grad
-        and all(_is_usual(layer, is_last=layer is layers[-1]) for layer in layers)
-        and layers[0].attention.can_fuse(x, PairRows(pair))  # type: ignore[union-attr, operator]
-        and len({_setting(layer) for layer in layers}) == 1  # type: ignore[arg-type]
-        and len({layer.degree_scaler is None for layer in layers}) == 1
+        and all(_is_usual(layer, is_last=number == len(layers) - 1) for number, layer in enumerate(layers))
+        and first.attention.can_fuse(x, PairRows(pair))  # type: ignore[union-attr, operator]
+        and (x.requires_grad or pair.requires_grad or any(p.requires_grad for p in first.parameters()))
+        and len({_signature(layer) for layer in layers}) == 1  # type: ignore[arg-type]
     )
 
 
@@ -36,11 +42,19 @@ def _is_usual(layer: nn.Module, is_last: bool) -> bool:
         type(layer) is GritLayer
         and type(layer.attention) is GritAttention
         and layer.training
+        and layer.attention.training
         and layer.activation is torch.relu
         and layer.attention.activation is torch.relu
         and layer.update_pairs is not is_last
-        and all(type(norm) is BatchNorm and norm.training and norm.momentum is not None for norm in _norms(layer))
+        and all(_is_usual_norm(norm) for norm in _norms(layer))
+        and all(weight is not None for weight in _required_weights(layer))
     )
+
+
+def _is_usual_norm(norm: nn.Module) -> bool:
+    if type(norm) is not BatchNorm or not norm.training or norm.momentum is None:
+        return False
+    return all(each is not None and each.is_contiguous() for each in (norm.running_mean, norm.running_var))
 
 
 def run_together(layers: Sequence[GritLayer], x: Tensor, pair: Tensor, pairs: Pairs, log_degree: Tensor) -> Tensor:
@@ -49,10 +63,23 @@ def run_together(layers: Sequence[GritLayer], x: Tensor, pair: Tensor, pairs: Pa
     check_rows(x, pair, pairs)
     weights = [weight for layer in layers for weight in _weights(layer)]
     norms = [norm for layer in layers for norm in _norms(layer)]
+    running = [each for norm in norms for each in (norm.running_mean, norm.running_var) if each is not None]
+    out = run_layers(x, pair, log_degree.to(x.dtype), pairs.row_ptr, pairs.key, weights, running, _setting(layers[0]))
     used = norms[:-3] + norms[-2:]  # the last layer's pairs are not normalised
-    torch._foreach_add_([norm.num_batches_tracked for norm in used], 1)  # type: ignore[misc]
-    running = [statistic for norm in norms for statistic in (norm.running_mean, norm.running_var)]
-    return run_layers(x, pair, log_degree, pairs.row_ptr, pairs.key, weights, running, _setting(layers[0]))  # type: ignore[arg-type]
+    torch._foreach_add_([norm.num_batches_tracked for norm in used if norm.num_batches_tracked is not None], 1)
+    return out
+
+
+def _signature(layer: GritLayer) -> tuple[object, ...]:
+    """What all layers must have in common."""
+    norms = {(norm.eps, norm.momentum) for norm in _norms(layer)}
+    shapes = tuple(None if weight is None else (weight.shape, weight.dtype) for weight in _weights(layer))
+    return len(norms) == 1 or id(layer), _setting(layer), shapes
+
+
+def _required_weights(layer: GritLayer) -> tuple[Tensor | None, ...]:
+    weights = _weights(layer)
+    return weights[:THETA] + weights[THETA + 1 :]
 
 
 def _weights(layer: GritLayer) -> tuple[Tensor | None, ...]:

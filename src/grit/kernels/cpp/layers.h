@@ -1,7 +1,7 @@
 // All layers of a model in a training step, forward and backward, without a return to Python between them.
 //
 // What a layer is stands in `pair_attention.h` and `nodes.h`; here they are put together with the batch normalisations, of
-// which there are three in a layer, numbered as follows. The last layer does not rewrite pairs.
+// which there are three in a layer, and the seeds of the dropouts, of which there are four, numbered as follows. The last layer does not rewrite pairs.
 #pragma once
 
 #include "nodes.h"
@@ -10,6 +10,7 @@
 namespace grit {
 
 enum Norm { kOfPairs, kOfNodes, kOfFeedForward, kNorms };
+enum Seed { kAttention, kPairs, kNodes, kFeedForward, kSeeds };
 
 // The weights of one layer, or their gradients.
 template <class T>
@@ -28,7 +29,7 @@ template <class T>
 struct Layers {
   int64_t layers, nodes, heads, channels, hidden, threads;
   const int64_t *row_ptr, *key;
-  const int64_t* seeds;  // (L, 4): of the dropout of attention, pairs, nodes, feed-forward
+  const int64_t* seeds;  // (L, kSeeds)
   double clamp, eps, momentum;
   Dropout attention_dropout, dropout;     // their seeds are not read
   const T *x, *pair, *log_degree;         // (N, D), (P, D), (N)
@@ -54,8 +55,8 @@ struct Layers {
   long at_norm(long layer, long norm) const { return (layer * kNorms + norm) * width(); }
   long rows(long norm) const { return norm == kOfPairs ? pairs() : nodes; }
 
-  Dropout drops(const Dropout& like, long layer, long which) const {
-    return {uint32_t(seeds ? seeds[layer * 4 + which] : 0), like.threshold, like.scale};
+  Dropout drops(const Dropout& like, long layer, Seed which) const {
+    return {uint32_t(seeds[layer * kSeeds + which]), like.threshold, like.scale};
   }
 
   PairProblem<T> attention(long layer) const {
@@ -67,11 +68,11 @@ struct Layers {
     p.pair = layer ? pairs_out + (layer - 1) * pairs() * width() : pair;
     if (layer) p.scale = scale + at_norm(layer - 1, kOfPairs), p.shift = shift + at_norm(layer - 1, kOfPairs);
     p.weight_scale = w.weight_scale, p.bias_scale = w.bias_scale, p.weight_shift = w.weight_shift, p.bias_shift = w.bias_shift;
-    p.score = w.score, p.clamp = clamp, p.attention_dropout = drops(attention_dropout, layer, 0);
+    p.score = w.score, p.clamp = clamp, p.attention_dropout = drops(attention_dropout, layer, kAttention);
     p.node_sum = node_sum + at_nodes(layer), p.pair_sum = pair_sum + at_nodes(layer);
     p.top = top + layer * nodes * heads, p.inverse = inverse + layer * nodes * heads;
     if (layer + 1 < layers) {
-      p.weight_out = w.weight_pair, p.bias_out = w.bias_pair, p.pair_dropout = drops(dropout, layer, 1);
+      p.weight_out = w.weight_pair, p.bias_out = w.bias_pair, p.pair_dropout = drops(dropout, layer, kPairs);
       p.out = pairs_out + layer * pairs() * width();
       p.want_moments = 1, p.mean = mean + at_norm(layer, kOfPairs), p.deviations = deviations + at_norm(layer, kOfPairs);
     }
@@ -82,7 +83,7 @@ struct Layers {
     const LayerTensors<T>& w = weights[layer];
     NodeUpdate<T> p{};
     p.rows = nodes, p.heads = heads, p.channels = channels, p.threads = threads;
-    p.dropout = drops(dropout, layer, 2);
+    p.dropout = drops(dropout, layer, kNodes);
     p.node_sum = node_sum + at_nodes(layer), p.pair_sum = pair_sum + at_nodes(layer), p.pair_value = w.pair_value;
     p.x = layer ? nodes_out + at_nodes(layer - 1) : x;
     p.theta = w.theta, p.log_degree = log_degree, p.weight = w.weight_node, p.bias = w.bias_node;
@@ -95,7 +96,7 @@ struct Layers {
     const LayerTensors<T>& w = weights[layer];
     FeedForward<T> p{};
     p.rows = nodes, p.width = width(), p.hidden = hidden, p.threads = threads;
-    p.dropout = drops(dropout, layer, 3);
+    p.dropout = drops(dropout, layer, kFeedForward);
     p.in = updated + at_nodes(layer), p.scale = scale + at_norm(layer, kOfNodes), p.shift = shift + at_norm(layer, kOfNodes);
     p.weight_in = w.weight_in, p.bias_in = w.bias_in, p.weight_out = w.weight_out, p.bias_out = w.bias_out;
     p.out = fed + at_nodes(layer), p.want_moments = 1;
@@ -160,35 +161,37 @@ void layers_backward(const Layers<T>& s) {
   T *of_rows = s.room, *of_updated = of_rows + size, *of_node_sum = of_updated + size, *of_pair_sum = of_node_sum + size;
   T* of_x = s.grad_x;  // of what a layer gives; in the end, of what the first layer was given
   std::copy(s.grad, s.grad + size, of_x);
-  std::vector<T> memory(6 * d);
-  T *of_scale = memory.data(), *of_shift = of_scale + d;              // of nodes
-  T *of_pair_scale = of_shift + d, *of_pair_shift = of_pair_scale + d;  // of the pairs that the layer after read
+  std::vector<T> memory(6 * d);  // gradients of scale and shift of each normalisation; of pairs, as the layer after gave them
+  T *of_scale[kNorms], *of_shift[kNorms];
+  for (long norm = 0; norm < kNorms; ++norm) of_scale[norm] = memory.data() + 2 * norm * d, of_shift[norm] = of_scale[norm] + d;
+  std::vector<double> sums(2 * d);
   for (long layer = s.layers - 1; layer >= 0; --layer) {
     const LayerTensors<T>& grads = s.grads[layer];
-    std::fill(of_scale, of_scale + 2 * d, T(0));
+    std::fill(sums.begin(), sums.end(), 0.0);
+    double *sum_scale = sums.data(), *sum_shift = sum_scale + d;
     const T* scale = s.scale + s.at_norm(layer, kOfFeedForward);
     for (long i = 0; i < s.nodes; ++i) {
       const T *given = of_x + i * d, *row = s.fed + s.at_nodes(layer) + i * d;
       GRIT_INDEPENDENT
       for (long c = 0; c < d; ++c) {
         of_rows[i * d + c] = given[c] * scale[c];
-        of_scale[c] += given[c] * row[c];
-        of_shift[c] += given[c];
+        sum_scale[c] += double(given[c]) * double(row[c]);
+        sum_shift[c] += double(given[c]);
       }
     }
-    s.normalise_back(layer, kOfFeedForward, of_scale, of_shift);
+    for (long c = 0; c < d; ++c) of_scale[kOfFeedForward][c] = T(sum_scale[c]), of_shift[kOfFeedForward][c] = T(sum_shift[c]);
+    s.normalise_back(layer, kOfFeedForward, of_scale[kOfFeedForward], of_shift[kOfFeedForward]);
 
     FeedForward<T> feed = s.feed(layer);
-    T *next_scale = memory.data() + 4 * d, *next_shift = next_scale + d;
-    feed.grad_out = of_rows, feed.grad_mean = of_scale, feed.grad_deviations = of_shift;
-    feed.grad_in = of_updated, feed.grad_scale = next_scale, feed.grad_shift = next_shift;
+    feed.grad_out = of_rows, feed.grad_mean = of_scale[kOfFeedForward], feed.grad_deviations = of_shift[kOfFeedForward];
+    feed.grad_in = of_updated, feed.grad_scale = of_scale[kOfNodes], feed.grad_shift = of_shift[kOfNodes];
     feed.grad_weight_in = grads.weight_in, feed.grad_bias_in = grads.bias_in;
     feed.grad_weight_out = grads.weight_out, feed.grad_bias_out = grads.bias_out;
     feed_forward_backward(feed);
-    s.normalise_back(layer, kOfNodes, next_scale, next_shift);
+    s.normalise_back(layer, kOfNodes, of_scale[kOfNodes], of_shift[kOfNodes]);
 
     NodeUpdate<T> update = s.update(layer);
-    update.grad_out = of_updated, update.grad_mean = next_scale, update.grad_deviations = next_shift;
+    update.grad_out = of_updated, update.grad_mean = of_scale[kOfNodes], update.grad_deviations = of_shift[kOfNodes];
     update.grad_node_sum = of_node_sum, update.grad_pair_sum = of_pair_sum, update.grad_x = of_rows;
     update.grad_pair_value = grads.pair_value, update.grad_theta = grads.theta;
     update.grad_weight = grads.weight_node, update.grad_bias = grads.bias_node;
@@ -197,13 +200,13 @@ void layers_backward(const Layers<T>& s) {
     PairProblem<T> attention = s.attention(layer);
     attention.grad_node_sum = of_node_sum, attention.grad_pair_sum = of_pair_sum;
     if (layer + 1 < s.layers) {
-      s.normalise_back(layer, kOfPairs, of_pair_scale, of_pair_shift);
-      attention.grad_mean = of_pair_scale, attention.grad_deviations = of_pair_shift;
+      s.normalise_back(layer, kOfPairs, of_scale[kOfPairs], of_shift[kOfPairs]);
+      attention.grad_mean = of_scale[kOfPairs], attention.grad_deviations = of_shift[kOfPairs];
       attention.grad_out = s.grad_pair;  // overwritten: every tile is read before it is written
       attention.grad_weight_out = grads.weight_pair, attention.grad_bias_out = grads.bias_pair;
     }
     attention.grad_x = of_x, attention.grad_pair = s.grad_pair;
-    attention.grad_scale = of_pair_scale, attention.grad_shift = of_pair_shift;
+    attention.grad_scale = of_scale[kOfPairs], attention.grad_shift = of_shift[kOfPairs];
     attention.grad_weight_query = grads.weight_query, attention.grad_bias_query = grads.bias_query;
     attention.grad_weight_key = grads.weight_key, attention.grad_weight_value = grads.weight_value;
     attention.grad_weight_scale = grads.weight_scale, attention.grad_bias_scale = grads.bias_scale;
