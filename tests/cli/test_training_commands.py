@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,6 +83,74 @@ def test_fit_evaluate_predict(folder):
     assert "exists already. Go on with it by --resume" in again.stderr
 
 
+FIT = ["fit", "mine.csv", "--target", "weight", "--preset", "fast", "--split", "random", "--no-forest"]
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """A run that stops early."""
+    done = grit(folder, *FIT, "--run", "runs/kept", "train.epochs=50", "train.patience=1", "train.lr=1e-9", *SMALL)
+    assert "of 50: no better on validation for 1 epochs (train.patience)" in done.stdout
+    return folder
+
+
+def test_a_run_can_be_moved_and_used_from_anywhere(fitted, tmp_path):
+    shutil.copytree(fitted / "runs" / "kept" / "model", tmp_path / "elsewhere")
+    shutil.copy(fitted / "mine.csv", tmp_path)
+    told = grit(tmp_path, "predict", "elsewhere", "mine.csv", "-o", "out.csv")
+    assert "out.csv: 61 rows, 1 without a prediction" in told.stdout
+
+
+def test_resuming_with_something_else_is_refused(fitted):
+    again = [*FIT, "--run", "runs/kept", "--resume", "train.epochs=50", "train.patience=1", "train.lr=1e-9", *SMALL]
+    grit(fitted, *again)
+    other = [word if word != "random" else "scaffold" for word in again]
+    assert "was begun with another split" in grit(fitted, *other, code=2).stderr
+    other = [word if word != "weight" else "name" for word in again]
+    assert "was begun with another target" in grit(fitted, *other, code=2).stderr
+    text = (fitted / "mine.csv").read_text()
+    (fitted / "more").mkdir()
+    (fitted / "more" / "mine.csv").write_text(text + "new,CCC,3.5\n")
+    other = [word if word != "mine.csv" else "more/mine.csv" for word in again]
+    assert "was begun with another table" in grit(fitted, *other, code=2).stderr
+    told = grit(fitted, *again, "train.epochs=30", code=2).stderr
+    assert "train.epochs was 50, is now 30" in told
+    assert "with the overrides that it was begun with" in told
+
+
+def test_mistakes_with_a_run(fitted):
+    run = "runs/kept/model"
+    for arguments, message in (
+        (["predict", run, "mine.csv", "-o", "."], "it is a folder"),
+        (["predict", run, "mine.csv", "-o", "absent/o.csv"], "there is no folder 'absent'"),
+        (["predict", run, "mine.csv", "-o", "o.csv", "--device", "banana"], "cannot use the device 'banana'"),
+        (["predict", "runs/kept", "mine.csv", "-o", "o.csv"], "the run is 'runs/kept/model'"),
+        (["train", run], "add --resume"),
+        (["fit", "mine.csv", "--target", "weight", "--run", "mine.csv"], "'mine.csv' is a file"),
+    ):
+        assert message in grit(fitted, *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (["train.epoch=1"], "did you mean 'epochs'"),
+        (["--device", "banana"], "cannot use the device"),
+        (["--split", "file:absent.json"], "absent.json"),
+    ],
+)
+def test_a_fit_that_cannot_begin_leaves_nothing(folder, mistake, message):
+    command = ["fit", "mine.csv", "--target", "weight", "--run", "runs/failed", *mistake]
+    assert message in grit(folder, *command, code=2).stderr
+    assert not (folder / "runs" / "failed").exists()
+
+
+def test_a_study_that_cannot_begin_leaves_nothing(folder):
+    command = ["reproduce", "propositions", "foo=1", "--run", "runs/study"]
+    assert "this study has no option 'foo'; it has none" in grit(folder, *command, code=2).stderr
+    assert not (folder / "runs" / "study").exists()
+
+
 def test_machines_get_json_alone(folder):
     done = grit(
         folder,
@@ -151,6 +220,7 @@ def test_ctrl_c_saves_and_resume_goes_on(folder):
         (["predict", "absent", "mine.csv", "-o", "o.csv"], "not a run folder"),
         (["datasets", "zonc"], "unknown data set 'zonc'"),
         (["datasets", "build", "a", "b"], "say: grit datasets"),
+        (["datasets", "build"], "grit datasets build NAME"),
     ],
 )
 def test_mistakes_are_one_message(folder, arguments, message):

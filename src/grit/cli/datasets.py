@@ -32,6 +32,8 @@ def datasets(
     match words or []:
         case []:
             text.print_list(root)
+        case ["build"]:
+            raise GritError("which one? grit datasets build NAME; grit datasets lists them.")
         case ["build", name]:
             options = BuildOptions(processes=processes, seed=seed, limit=limit, trust=trust)
             text.build_with_progress(name, root=root, folder=source, how=how, options=options, overwrite=overwrite)

@@ -11,7 +11,7 @@ def demo(
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/demo-1, demo-2 ...]")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of weights and shuffling.")] = 0,
 ) -> None:
-    """Train a small GRIT on the bundled molecules in about two minutes, compare it, and predict three molecules."""
+    """Train a small GRIT on the bundled molecules in about a minute, compare it, and predict three molecules."""
     from itertools import count
 
     from grit.cli.fit_text import run_demo

@@ -1,5 +1,8 @@
 """What ``grit fit`` and ``grit demo`` print."""
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +15,7 @@ from grit.datasets import load
 from grit.datasets.inference import TaskKind
 from grit.datasets.zinc_mini import bundled_smiles
 from grit.errors import GritError
+from grit.training.device import check_device
 from grit.training.fit import compare, fit_table, prepare_table
 from grit.training.loop import Interrupted
 from grit.training.predictor import load as load_run
@@ -45,11 +49,16 @@ def fit_and_show(
     """Read the table, train, compare, and say what to do next."""
     say = say_to(quiet)
     check_preset(preset)
-    if run.exists() and not resume:
+    check_device(options.device)
+    load_recipe(f"own-{preset}", f"train.seed={seed}", *overrides)  # an error in them before the work, not after it
+    if run.exists() and not run.is_dir():
+        raise GritError(f"{str(run)!r} is a file; name another run folder with --run.")
+    begun = run.is_dir() and any(run.iterdir())
+    if begun and not resume:
         raise GritError(
             f"the run folder {str(run)!r} exists already. Go on with it by --resume, or name another with --run."
         )
-    with progress_bar() as bar:
+    with _removed_on_failure(run, begun), progress_bar() as bar:
         task_bar = bar.add_task("reading molecules", total=None)
         store = prepare_table(
             data,
@@ -87,6 +96,17 @@ def fit_and_show(
         print_comparison(store.task.metric, found)
         say(f"Next: grit predict {run / 'model'} INPUT.csv -o OUT.csv")
     return {**result, "constant": found.constant, "forest": found.forest, "skipped": store.manifest.skipped}
+
+
+@contextmanager
+def _removed_on_failure(run: Path, begun: bool) -> Iterator[None]:
+    """A run folder that nothing was in before is gone if its data cannot be had, so that the next try finds none."""
+    try:
+        yield
+    except BaseException:
+        if not begun:
+            shutil.rmtree(run, ignore_errors=True)
+        raise
 
 
 def run_demo(run: Path, seed: int, overrides: list[str]) -> dict[str, float]:

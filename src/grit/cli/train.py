@@ -29,6 +29,7 @@ def train(
 ) -> None:
     """Train a recipe, and test it at the epoch that is best on validation."""
     from grit.cli.training_text import parse_seeds, print_several, say_to, train_and_show
+    from grit.errors import GritError
     from grit.training.recipe import load_recipe, scale_warmup
     from grit.training.recipe import recipes as names
     from grit.training.train import RunOptions
@@ -36,6 +37,8 @@ def train(
     changes = overrides or []
     if resume and run is None and recipe not in names() and (Path(recipe) / "config.yaml").is_file():
         run, recipe = Path(recipe), str(Path(recipe) / "config.yaml")
+    elif recipe not in names() and (Path(recipe) / "config.yaml").is_file():
+        raise GritError(f"{recipe!r} is a run folder: add --resume to go on with it.")
     chosen = scale_warmup(load_recipe(recipe, *changes), load_recipe(recipe), changes, say_to(as_json))
     options = RunOptions(device, save_every, workers, compile_model, root)
     name = Path(recipe).stem

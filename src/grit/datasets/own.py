@@ -1,5 +1,6 @@
 """Your own data: a table of SMILES, a list of SMILES, PyG graphs, NetworkX graphs."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -81,7 +82,12 @@ def from_csv(
         task=parsed.task,
         source=path.name,
         molecules="ogb",
-        built={"smiles": column, "split": split.split(":")[0], "seed": str(seed)},
+        built={
+            "smiles": column,
+            "split": "file" if split.startswith("file:") else split,
+            "seed": str(seed),
+            "table": hashlib.sha256(path.read_bytes()).hexdigest(),
+        },
     )
     return collect(
         pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite, progress=progress

@@ -36,6 +36,6 @@ def find_dataset(name: str) -> Benchmark:
     """The entry of that name."""
     if name not in DATASETS:
         near = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
+        hint = f", did you mean {near[0]!r}?" if near else "."
         raise GritError(f"unknown data set {name!r}{hint} There are {', '.join(DATASETS)}.")
     return DATASETS[name]

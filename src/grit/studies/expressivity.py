@@ -84,6 +84,7 @@ class Family(NamedTuple):
 
 def run(bench: Workbench) -> None:
     """Write the tables ``pairs``, ``families`` and ``gaps``."""
+    bench.check_options()
     witnesses = {name: pair for name, pair in witness_pairs().items() if bench.budget != "smoke" or name in SMOKE_PAIRS}
     findings = dict(bench.pieces(witnesses, lambda name: examine(witnesses[name]), "pairs"))
     bench.table("pairs", pairs_table(findings, {name: len(pair[0]) for name, pair in witnesses.items()}))

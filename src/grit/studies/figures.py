@@ -45,6 +45,7 @@ BLOCKS, INSIDE, BETWEEN, SBM_SEED = (12, 12), 0.35, 0.02, 7
 
 def run(bench: Workbench) -> None:
     """Draw the three figures, each with a table of the numbers behind it."""
+    bench.check_options()
     _fluorescein(bench)
     _communities(bench)
     _cubic_graphs(bench)

@@ -68,6 +68,7 @@ class Learned(TypedDict):
 def run(bench: Workbench) -> None:
     """Train, and write the tables and the maps."""
     size = SIZES[bench.budget]
+    bench.check_options("target")
     kind = bench.option("target", TARGETS[0], TARGETS)
     molecules = draw_molecules(size.molecules, bench.root)
     bench.say(

@@ -37,6 +37,7 @@ REMARKS = {
 
 def run(bench: Workbench) -> None:
     """Write a table for each proposition."""
+    bench.check_options()
     smoke = bench.budget == "smoke"
     num_graphs = 12 if smoke else 60
     parts: dict[str, dict[str, Callable[[], list[Check]]]] = {

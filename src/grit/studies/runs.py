@@ -137,20 +137,13 @@ def chosen(bench: Workbench, names: Iterable[str], known: tuple[str, ...] = ("on
         names: That there are.
         known: The options of the study.
     """
-    check_options(bench, known)
+    bench.check_options(*known)
     listed = list(names)
     wanted = bench.option("only", ",".join(listed)).split(",")
     unknown = [name for name in wanted if name not in listed]
     if unknown:
         raise GritError(f"only={','.join(wanted)}: there is no {unknown[0]!r}; there are {', '.join(listed)}.")
     return [name for name in listed if name in wanted]
-
-
-def check_options(bench: Workbench, known: tuple[str, ...]) -> None:
-    """An option that the study does not have is an error."""
-    for option in bench.options:
-        if option not in known:
-            raise GritError(f"this study has no option {option!r}; it has {', '.join(known) or 'none'}.")
 
 
 def mean_and_sd(row: Row, digits: int = 4) -> str:

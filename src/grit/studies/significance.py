@@ -6,7 +6,6 @@ four in Table 2). ``recorded`` values come from a separate computation and stand
 
 from grit.studies.benchmark_table import SIGNIFICANT
 from grit.studies.published import GRIT, LRGB, TABLE_1, ZINC_FULL, Column, PublishedTable
-from grit.studies.runs import check_options
 from grit.studies.study import Workbench
 from grit.studies.table import Cell, Table
 from grit.training.significance import Row, p_value
@@ -26,7 +25,7 @@ RECORDED: dict[str, tuple[float, float | None]] = {
 
 def run(bench: Workbench) -> None:
     """Write the table ``significance``."""
-    check_options(bench, ())
+    bench.check_options()
     bench.table("significance", significance_table())
 
 

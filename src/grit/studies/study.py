@@ -66,15 +66,31 @@ class Workbench:
     def __post_init__(self) -> None:
         if self.budget not in BUDGETS:
             raise GritError(f"unknown budget {self.budget!r}; there are {', '.join(BUDGETS)}.")
-        (self.folder / "pieces").mkdir(parents=True, exist_ok=True)
-        settings = json.dumps({"budget": self.budget, "options": self.options}, indent=1, sort_keys=True) + "\n"
-        file = self.folder / "settings.json"
-        if file.exists() and file.read_text() != settings:
+        if self._settings_file.exists() and self._settings_file.read_text() != self._settings:
             raise GritError(
-                f"{str(self.folder)!r} holds this study with other settings ({file.name}). "
+                f"{str(self.folder)!r} holds this study with other settings ({self._settings_file.name}). "
                 "Name another folder with --run, or remove it."
             )
-        write(file, settings)
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.folder / "settings.json"
+
+    @property
+    def _settings(self) -> str:
+        return json.dumps({"budget": self.budget, "options": self.options}, indent=1, sort_keys=True) + "\n"
+
+    def _begin(self) -> None:
+        """Make the folder when there is something to put into it: by then the study has looked at its settings."""
+        if not self._settings_file.exists():
+            (self.folder / "pieces").mkdir(parents=True, exist_ok=True)
+            write(self._settings_file, self._settings)
+
+    def check_options(self, *known: str) -> None:
+        """An option that the study does not have is an error."""
+        for option in self.options:
+            if option not in known:
+                raise GritError(f"this study has no option {option!r}; it has {', '.join(known) or 'none'}.")
 
     def option(self, name: str, default: str, choices: Iterable[str] | None = None) -> str:
         """A setting that the user gave as ``name=value``, or the default."""
@@ -93,6 +109,7 @@ class Workbench:
                 return stored
             except (ValueError, KeyError):
                 self.say(f"the piece {file.name} is damaged and is computed again")
+        self._begin()
         value = compute()
         write(file, json.dumps({"key": key, "value": value}) + "\n")
         return value
@@ -111,12 +128,14 @@ class Workbench:
 
     def figure(self, name: str, figure: "Figure") -> None:
         """Write ``name.svg`` and ``name.png``."""
+        self._begin()
         for ending in ("svg", "png"):
             path = self.folder / f"{name}.{ending}"
             figure.savefig(path, dpi=200, bbox_inches="tight")
             self.made.append(path)
 
     def _keep(self, name: str, content: str) -> None:
+        self._begin()
         write(self.folder / name, content)
         self.made.append(self.folder / name)
 

@@ -146,7 +146,8 @@ class Recipe(_Frozen):
     def _known(cls, name: str) -> str:
         from grit.datasets import find_dataset
 
-        if not Path(name).is_dir():
+        # A folder may be elsewhere by now: a trained run predicts without its data, and loading data checks for itself.
+        if "/" not in name and not Path(name).is_dir():
             find_dataset(name)
         return name
 

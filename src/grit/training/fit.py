@@ -1,5 +1,6 @@
 """From a table of SMILES to a trained predictor, with simple predictors beside it for comparison."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from grit.baselines.forest import constant_outputs, forest_outputs
 from grit.datasets.inference import TaskKind
 from grit.datasets.own import from_csv, smiles_column
 from grit.datasets.table import Table
+from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
 from grit.training.loop import Event
@@ -41,10 +43,32 @@ def prepare_table(
     """The table as a store inside the run folder; one that is there already, from an interrupted run, is used."""
     out = run / "data"
     if out.exists():
-        return GraphStore.open(out)
+        store = GraphStore.open(out)
+        _check_same(store, run, path, targets, smiles, split, seed)
+        return store
     return from_csv(
         path, targets=targets, smiles=smiles, task=task, split=split, seed=seed, out=out, progress=progress, say=say
     )
+
+
+def _check_same(
+    store: GraphStore, run: Path, path: Path, targets: Sequence[str], smiles: str | None, split: str, seed: int
+) -> None:
+    """Raise if a store was made of another table, or otherwise than is asked for now."""
+    built = store.manifest.built
+    now = {
+        "table": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "smiles": smiles,
+        "split": "file" if split.startswith("file:") else split,
+        "seed": str(seed),
+    }
+    changed = [name for name, value in now.items() if value is not None and built.get(name, value) != value]
+    changed += ["target"] if store.task.targets != tuple(targets) else []
+    if changed:
+        raise GritError(
+            f"the run {str(run)!r} was begun with another {', '.join(changed)}. Repeat the command as it was to go on, or begin "
+            "a new run with --run."
+        )
 
 
 def fit_table(

@@ -181,7 +181,7 @@ class TrainingLoop:
             if ends_step and self._should_stop():
                 p.seconds += time.perf_counter() - started
                 self.save()
-                raise Interrupted(f"interrupted in epoch {p.epoch}, batch {p.batch}; everything is saved.")
+                raise Interrupted(f"interrupted in epoch {p.epoch + 1}, batch {p.batch}; everything is saved.")
             if ends_step and time.perf_counter() - saved > self.checkpoint_seconds:
                 self.save()
                 saved = time.perf_counter()

@@ -170,6 +170,10 @@ def output_cells(predictor: Predictor, outputs: Array, probabilities: bool) -> I
 
 
 def _write(out: Path, header: Sequence[str], lines: Iterator[list[str]]) -> None:
+    if out.is_dir():
+        raise GritError(f"cannot write {str(out)!r}: it is a folder. Name the CSV to write.")
+    if not out.parent.is_dir():
+        raise GritError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
     temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         with temporary.open("w", encoding="utf-8", newline="") as file:

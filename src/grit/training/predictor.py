@@ -23,6 +23,7 @@ from grit.nn.build import build_network
 from grit.nn.model import Grit
 from grit.training.checkpoint import read_checkpoint, read_last
 from grit.training.config import Recipe
+from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.loop import load_weights
 from grit.training.run_folder import RunData, RunFolder
@@ -62,6 +63,7 @@ class Predictor:
     """
 
     def __init__(self, network: nn.Module, recipe: Recipe, data: RunData, device: str = "cpu") -> None:
+        check_device(device)
         self.network = network.to(device).eval()
         self.recipe, self.data = recipe, data
         self.device = torch.device(device)

@@ -80,7 +80,11 @@ class RunFolder:
         """An existing run folder."""
         folder = cls(path)
         if not (folder.path / "config.yaml").is_file():
-            raise GritError(f"{str(folder.path)!r} is not a run folder: it has no config.yaml.")
+            inside = folder.path / "model"
+            if (inside / "config.yaml").is_file():
+                raise GritError(f"{str(folder.path)!r} is the folder of a fit; the run is {str(inside)!r}.")
+            why = "it has no config.yaml" if folder.path.exists() else "there is nothing of that name"
+            raise GritError(f"{str(folder.path)!r} is not a run folder: {why}.")
         return folder
 
     @property

@@ -16,6 +16,7 @@ from grit.errors import GritError
 from grit.graphs.store import GraphStore
 from grit.kernels.memory import keep_freed_memory
 from grit.training.config import Recipe
+from grit.training.device import check_device
 from grit.training.loop import Event, TrainingLoop
 from grit.training.run_folder import RunFolder, describe_data
 from grit.training.tasks import Task
@@ -106,9 +107,15 @@ def train(
         if say is not None:
             if note:
                 say(note)
-            say(f"resumed at epoch {loop.progress.epoch}, batch {loop.progress.batch}")
+            say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
     try:
-        return loop.run()
+        result = loop.run()
+        if say is not None and result["epochs"] < recipe.train.epochs:
+            say(
+                f"stopped after epoch {result['epochs']} of {recipe.train.epochs}: no better on validation for "
+                f"{recipe.train.patience} epochs (train.patience)"
+            )
+        return result
     except RuntimeError as error:
         if fabric.world_size == 1:
             raise
@@ -130,6 +137,7 @@ def make_fabric(precision: str, device: str = "auto") -> Fabric:
         if device == "auto"
         else device.split(":")[0]
     )
+    check_device(device)
     try:
         fabric = Fabric(
             accelerator=accelerator,
@@ -144,11 +152,22 @@ def make_fabric(precision: str, device: str = "auto") -> Fabric:
     return fabric
 
 
+def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """``{"train": {"lr": 1}}`` -> ``{"train.lr": 1}``."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
+
+
 def _check_same(folder: RunFolder, recipe: Recipe, checksums: dict[str, str]) -> None:
-    if folder.recipe() != recipe:
+    begun, asked = _leaves(folder.recipe().model_dump()), _leaves(recipe.model_dump())
+    if begun != asked:
+        changed = [key for key in {**begun, **asked} if begun.get(key) != asked.get(key)]
+        shown = ", ".join(f"{key} was {begun.get(key)}, is now {asked.get(key)}" for key in changed[:4])
         raise GritError(
-            f"the run {str(folder.path)!r} was begun with another configuration; resume it without overrides, "
-            "or begin a new one with --run."
+            f"the run {str(folder.path)!r} was begun with another configuration ({shown}{', ...' if changed[4:] else ''}). "
+            "Resume it with the overrides that it was begun with, or begin a new one with --run."
         )
     if folder.data().split_checksums != checksums:
         raise GritError(
