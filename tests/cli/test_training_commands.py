@@ -126,6 +126,7 @@ def test_mistakes_with_a_run(fitted):
         (["predict", run, "mine.csv", "-o", "o.csv", "--device", "banana"], "cannot use the device 'banana'"),
         (["predict", "runs/kept", "mine.csv", "-o", "o.csv"], "the run is 'runs/kept/model'"),
         (["train", run], "add --resume"),
+        (["fit", "absent.csv", "--target", "weight", "--run", "runs/kept", "--resume"], "No such file"),
         (["fit", "mine.csv", "--target", "weight", "--run", "mine.csv"], "'mine.csv' is a file"),
     ):
         assert message in grit(fitted, *arguments, code=2).stderr

@@ -82,16 +82,19 @@ def from_csv(
         task=parsed.task,
         source=path.name,
         molecules="ogb",
-        built={
-            "smiles": column,
-            "split": "file" if split.startswith("file:") else split,
-            "seed": str(seed),
-            "table": hashlib.sha256(path.read_bytes()).hexdigest(),
-        },
+        built=how_built(path, column, split, seed),
     )
     return collect(
         pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite, progress=progress
     )
+
+
+def how_built(path: Path, smiles: str, split: str, seed: int) -> dict[str, str]:
+    """What a store of a table records of its making, by which a resumed fit knows it again."""
+    kind = "file" if split.startswith("file:") else split
+    with path.open("rb") as file:
+        table = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"smiles": smiles, "split": kind, "seed": str(seed), "table": table}
 
 
 def from_smiles(

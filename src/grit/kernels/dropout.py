@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 
-def draw_seed() -> Tensor:
-    """A new seed from torch's generator, (), int64 in 0 .. 2^31 - 1."""
-    return torch.randint(2**31 - 1, ())
+def draw_seed(*shape: int) -> Tensor:
+    """New seeds from torch's generator, one if no shape is given, int64 in 0 .. 2^31 - 1; drawn as if one by one."""
+    return torch.randint(2**31 - 1, shape, device="cpu")
 
 
 def threshold(probability: float) -> int:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from grit.kernels.dropout import draw_seed
 from grit.kernels.native import Call, Dropout, integers, pointers
 
 WEIGHTS = (
@@ -110,7 +111,7 @@ def draw_seeds(num_layers: int, setting: LayersSetting) -> Tensor:
     drops = torch.tensor([[bool(setting.attention_dropout), *[bool(setting.dropout)] * 3]] * num_layers, device="cpu")
     drops[-1, 1] = False  # pairs, which the last layer does not rewrite
     seeds = torch.zeros(num_layers, 4, dtype=torch.int64, device="cpu")
-    seeds[drops] = torch.randint(2**31 - 1, (int(drops.sum()),), device="cpu")
+    seeds[drops] = draw_seed(int(drops.sum()))
     return seeds
 
 

@@ -82,8 +82,8 @@ class Workbench:
 
     def _begin(self) -> None:
         """Make the folder when there is something to put into it: by then the study has looked at its settings."""
+        (self.folder / "pieces").mkdir(parents=True, exist_ok=True)
         if not self._settings_file.exists():
-            (self.folder / "pieces").mkdir(parents=True, exist_ok=True)
             write(self._settings_file, self._settings)
 
     def check_options(self, *known: str) -> None:

@@ -1,6 +1,5 @@
 """From a table of SMILES to a trained predictor, with simple predictors beside it for comparison."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 
 from grit.baselines.forest import constant_outputs, forest_outputs
 from grit.datasets.inference import TaskKind
-from grit.datasets.own import from_csv, smiles_column
+from grit.datasets.own import from_csv, how_built, smiles_column
 from grit.datasets.table import Table
 from grit.errors import GritError
 from grit.graphs.chunk import Array
@@ -56,13 +55,9 @@ def _check_same(
 ) -> None:
     """Raise if a store was made of another table, or otherwise than is asked for now."""
     built = store.manifest.built
-    now = {
-        "table": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "smiles": smiles,
-        "split": "file" if split.startswith("file:") else split,
-        "seed": str(seed),
-    }
-    changed = [name for name, value in now.items() if value is not None and built.get(name, value) != value]
+    column = smiles if smiles is not None else smiles_column(Table(path))
+    now = how_built(path, column, split, seed)
+    changed = [name for name, value in now.items() if built.get(name, value) != value]
     changed += ["target"] if store.task.targets != tuple(targets) else []
     if changed:
         raise GritError(
