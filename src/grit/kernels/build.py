@@ -20,7 +20,7 @@ import torch
 
 FLAGS = ("-std=gnu++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-fopenmp")
 NATIVE = "-march=native"
-ABI = 1
+ABI = 2
 
 
 class KernelsUnavailable(Exception):

@@ -22,10 +22,15 @@ def threshold(probability: float) -> int:
     return min(round(probability * 2**32), 2**32 - 1)
 
 
-def dropout(values: Tensor, probability: float, seed: Tensor) -> Tensor:
-    """Drop elements of a tensor, numbered in row-major order, and scale the others by 1 / (1 - probability)."""
+def dropout(values: Tensor, probability: float, seed: Tensor | None = None) -> Tensor:
+    """Drop elements of a tensor, numbered in row-major order, and scale the others by 1 / (1 - probability).
+
+    Without a seed one is drawn, unless nothing is dropped.
+    """
     if probability == 0:
         return values
+    if seed is None:
+        seed = draw_seed()
     kept = _hashes(values.numel(), seed.to(values.device)) >= _signed(threshold(probability) ^ 0x80000000)
     scale = 0.0 if probability == 1 else 1 / (1 - probability)
     return values * (kept.view(values.shape) * torch.tensor(scale, dtype=values.dtype, device=values.device))

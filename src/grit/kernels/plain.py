@@ -14,10 +14,12 @@ from grit.graphs.pairs import Pairs
 def signed_sqrt(z: Tensor) -> Tensor:
     """ρ(z) = sqrt(ReLU(z)) - sqrt(ReLU(-z)), any shape.
 
-    Written with ReLU, whose backward is a mask, because that makes the gradient at exactly 0 equal to 0; the shorter
-    sign(z) * sqrt(|z|) gives NaN there, and zero-padded pairs do reach 0.
+    Its derivatives at exactly 0, where zero-padded pairs do arrive, are 0 in every order and direction, as the first is in the
+    released code: 0 is replaced by 1 before the root, whose slope at 0 is infinite, and put back after it.
     """
-    return torch.relu(z).sqrt() - torch.relu(-z).sqrt()
+    is_zero = z == 0
+    size = torch.where(is_zero, 1.0, z)
+    return torch.where(is_zero, 0.0, size.abs().sqrt() * size.sign())
 
 
 def at_pairs(values: Tensor, index: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from grit.errors import GritError
 from grit.graphs.batch import PairBatch
 from grit.nn.activation import activation_function
-from grit.nn.attention.contract import PairRows
 
 
 def sum_per_graph(x: Tensor, batch: PairBatch) -> Tensor:
@@ -30,14 +29,14 @@ class Readout(nn.Module, ABC):
         super().__init__()
 
     @abstractmethod
-    def forward(self, x: Tensor, pair: PairRows, batch: PairBatch) -> Tensor:
+    def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Pick: x (N, D), pair (P, D) -> (R, D)."""
 
 
 class SumReadout(Readout):
     """A graph is the sum of its nodes: (B, D)."""
 
-    def forward(self, x: Tensor, pair: PairRows, batch: PairBatch) -> Tensor:
+    def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Pool."""
         return sum_per_graph(x, batch)
 
@@ -45,7 +44,7 @@ class SumReadout(Readout):
 class MeanReadout(Readout):
     """A graph is the mean of its nodes: (B, D)."""
 
-    def forward(self, x: Tensor, pair: PairRows, batch: PairBatch) -> Tensor:
+    def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Pool."""
         return sum_per_graph(x, batch) / batch.graphs.nodes_per_graph.unsqueeze(1).to(x.dtype)
 
@@ -53,7 +52,7 @@ class MeanReadout(Readout):
 class NodeReadout(Readout):
     """Every node for itself: (N, D)."""
 
-    def forward(self, x: Tensor, pair: PairRows, batch: PairBatch) -> Tensor:
+    def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Pass on."""
         return x
 
@@ -70,7 +69,7 @@ class EdgeReadout(Readout):
         super().__init__(hidden_dim)
         self.linear = nn.Linear(3 * hidden_dim, hidden_dim)
 
-    def forward(self, x: Tensor, pair: PairRows, batch: PairBatch) -> Tensor:
+    def forward(self, x: Tensor, pair: Tensor, batch: PairBatch) -> Tensor:
         """Gather."""
         if batch.graphs.label_index is None:
             raise GritError("an edge-level model needs the pairs to predict for: data.edge_label_index, shape (2, Q).")
@@ -80,7 +79,7 @@ class EdgeReadout(Readout):
             raise GritError(
                 "edge_label_index names pairs that sparse attention leaves out. Build the batch with pairs='all'."
             )
-        return torch.relu(self.linear(torch.cat([x[source], x[target], pair.take(at).normalised()], 1)))
+        return torch.relu(self.linear(torch.cat([x[source], x[target], pair[at]], 1)))
 
 
 READOUTS: dict[str, dict[str, type[Readout]]] = {

@@ -26,13 +26,12 @@ from torch import Tensor, nn
 
 from grit.errors import GritError
 from grit.graphs.pairs import Pairs
-from grit.kernels.dropout import draw_seed, dropout
-from grit.kernels.nodes import feed_forward, update_nodes
-from grit.kernels.pair_attention import PairResult
+from grit.kernels.dropout import dropout
 from grit.nn.activation import activation_function
 from grit.nn.attention import ATTENTIONS
-from grit.nn.attention.contract import PairRows
 from grit.nn.attention.grit import GritAttention
+from grit.nn.can_fuse import fusable, why_not_fused
+from grit.nn.fused_stack import run_stack
 from grit.nn.norm import BatchNorm
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
@@ -112,71 +111,19 @@ class GritLayer(nn.Module):
         self.ffn_norm = NORMS[norm](hidden_dim)
 
     def forward(self, x: Tensor, pair: Tensor, pairs: Pairs, log_degree: Tensor) -> tuple[Tensor, Tensor]:
-        """Update nodes and pairs."""
-        x, rows = self.step(x, PairRows(pair), pairs, log_degree)
-        return x, rows.normalised()
-
-    def step(self, x: Tensor, pair: PairRows, pairs: Pairs, log_degree: Tensor) -> tuple[Tensor, PairRows]:
-        """`forward` on pairs whose normalisation is left to whoever reads them: what layers of one model hand on."""
+        """Update nodes and pairs, in the fused unit where that does just this."""
         self.check(x, log_degree)
-        if isinstance(self.attention, GritAttention) and self.attention.can_fuse(x, pair):
-            return self._fused_step(self.attention, x, pair, pairs, log_degree)
-        rows = pair.normalised()  # (P, D)
-        attended = self.attention(x, rows, pairs)
+        if why_not_fused([self], x, pair, log_degree) is None:
+            return run_stack([self], x, pair, pairs, log_degree)
+        attended = self.attention(x, pair, pairs)
         if self.update_pairs:
-            rows = self.pair_norm(rows + self.pair_out(self._drop(attended.pair)))  # (P, D)
-        return self._update_nodes(x, attended.node, log_degree), PairRows(rows)
-
-    def _fused_step(
-        self, attention: GritAttention, x: Tensor, pair: PairRows, pairs: Pairs, log_degree: Tensor
-    ) -> tuple[Tensor, PairRows]:
-        """The same with fused kernels (`grit.kernels`)."""
-        result = attention.fused(
-            x,
-            pair,
-            pairs,
-            self.pair_out if self.update_pairs else None,
-            pair_dropout=self._dropout if self.update_pairs else 0.0,
-            want_moments=self.training,
-        )
-        if self.update_pairs:
-            pair = _normalise_later(self.pair_norm, result.out, result.mean, result.deviations)
-        if self.activation is torch.relu and isinstance(self.node_norm, BatchNorm) and not log_degree.requires_grad:
-            return self._fused_update_nodes(attention, x, result, log_degree.to(x.dtype)), pair
-        return self._update_nodes(x, attention.node_of(result), log_degree), pair
-
-    def _fused_update_nodes(
-        self, attention: GritAttention, x: Tensor, result: PairResult, log_degree: Tensor
-    ) -> Tensor:
-        """The same as `_update_nodes` with fused kernels, where both normalisations are over the batch."""
-        updated = update_nodes(
-            result.node_sum,
-            result.pair_sum,
-            attention.pair_value,
-            x,
-            None if self.degree_scaler is None else self.degree_scaler.theta,
-            log_degree,
-            self.node_out.weight,
-            self.node_out.bias,
-            draw_seed() if self._dropout else None,
-            self._dropout,
-            self.training,
-        )
-        fed = feed_forward(
-            *_normalise_later(self.node_norm, *updated),
-            self.ffn_in.weight,
-            self.ffn_in.bias,
-            self.ffn_out.weight,
-            self.ffn_out.bias,
-            draw_seed() if self._dropout else None,
-            self._dropout,
-            self.training,
-        )
-        return _normalise_later(self.ffn_norm, *fed).normalised()
-
-    @property
-    def _dropout(self) -> float:
-        return self.dropout if self.training else 0.0
+            pair = self.pair_norm(pair + self.pair_out(self._drop(attended.pair)))  # (P, D)
+        node = self._drop(attended.node)
+        if self.degree_scaler is not None:
+            node = self.degree_scaler(node, log_degree)
+        x = self.node_norm(x + self.node_out(node))  # (N, D)
+        x = self.ffn_norm(x + self.ffn_out(self._drop(self.activation(self.ffn_in(x)))))  # (N, D)
+        return x, pair
 
     def check(self, x: Tensor, log_degree: Tensor) -> None:
         """Raise where the layer cannot take these."""
@@ -190,33 +137,12 @@ class GritLayer(nn.Module):
                 f"log_degree has shape {tuple(log_degree.shape)}, expected one number for each of {x.shape[0]} nodes."
             )
 
-    def _update_nodes(self, x: Tensor, node: Tensor, log_degree: Tensor) -> Tensor:
-        """Residual, normalisation and feed-forward network around what the attention gives."""
-        x = self.node_norm(x + self._node_update(node, log_degree))  # (N, D)
-        out: Tensor = self.ffn_norm(x + self._ffn(x))  # (N, D)
-        return out
-
-    def _node_update(self, node: Tensor, log_degree: Tensor) -> Tensor:
-        node = self._drop(node)
-        if self.degree_scaler is not None:
-            node = self.degree_scaler(node, log_degree)
-        out: Tensor = self.node_out(node)
-        return out
-
-    def _ffn(self, x: Tensor) -> Tensor:
-        out: Tensor = self.ffn_out(self._drop(self.activation(self.ffn_in(x))))
-        return out
-
     def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self._dropout, draw_seed()) if self._dropout else x
+        return dropout(x, self.dropout if self.training else 0.0)
 
     def extra_repr(self) -> str:
         """The arguments that no submodule shows."""
         return f"dropout={self.dropout}, update_pairs={self.update_pairs}"
 
 
-def _normalise_later(norm: nn.Module, rows: Tensor, mean: Tensor, deviations: Tensor) -> PairRows:
-    """Rows with the scale and shift that batch normalisation comes to; any other kind is applied at once."""
-    if isinstance(norm, BatchNorm):
-        return PairRows(rows, *norm.as_affine(mean, deviations, rows.shape[0]))
-    return PairRows(norm(rows))
+fusable(GritLayer, GritAttention, DegreeScaler, BatchNorm, nn.Linear)

@@ -1,7 +1,5 @@
 """GRIT itself: stem, layers, readout, head."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -10,11 +8,11 @@ from grit.errors import GritError
 from grit.graphs.batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.kernels.memory import check_fits
-from grit.nn.attention.contract import PairRows
+from grit.nn.can_fuse import why_not_fused
+from grit.nn.fused_stack import run_stack
 from grit.nn.heads import HEADS, readout_class
 from grit.nn.layer import GritLayer
 from grit.nn.stem import Stem
-from grit.nn.together import can_run_together, run_together
 
 MAX_DEGREE = 150  # of the degree encoding; larger degrees share the last row, as Graphormer has it
 
@@ -111,17 +109,22 @@ class Grit(nn.Module):
                 "Make one with grit.PairBatch.from_data_list([...], walk_steps) or PairBatch.from_pyg(batch, walk_steps)."
             )
         self._check_fits(batch)
-        x, first = self.stem(batch)  # (N, D), (P, D)
-        pair = PairRows(first)
-        layers = list(self._layers())
-        if can_run_together(layers, x, first, batch.log_degree):
-            x = run_together(layers, x, first, batch.pairs, batch.log_degree)
+        x, pair = self.stem(batch)  # (N, D), (P, D)
+        layers: list[GritLayer] = list(self.layers)  # type: ignore[arg-type]
+        if layers and why_not_fused(layers, x, pair, batch.log_degree) is None:
+            layers[0].check(x, batch.log_degree)
+            x, pair = run_stack(layers, x, pair, batch.pairs, batch.log_degree)
         else:
-            del first  # so that no more pair tensors stay alive than are needed
             for layer in layers:
-                x, pair = layer.step(x, pair, batch.pairs, batch.log_degree)
+                x, pair = layer(x, pair, batch.pairs, batch.log_degree)
         rows: Tensor = self.readout(x, pair, batch)
         return rows
+
+    def why_plain(self, batch: PairBatch) -> str | None:
+        """Why the layers do not run in the fused unit on this batch, as the model is now; None if they do."""
+        with torch.no_grad():
+            x, pair = self.stem(batch)
+        return why_not_fused(list(self.layers), x, pair, batch.log_degree)  # type: ignore[arg-type]
 
     def _check_fits(self, batch: PairBatch) -> None:
         """An error now is better than a process that the system kills for its memory."""
@@ -131,9 +134,6 @@ class Grit(nn.Module):
         width = self.stem.hidden_dim * next(self.parameters()).element_size()
         what = "a training step" if torch.is_grad_enabled() else "a prediction"
         check_fits(batch.num_pairs, tensors * width, batch.pairs.query.device, what)
-
-    def _layers(self) -> Iterator[GritLayer]:
-        yield from self.layers  # type: ignore[misc]
 
     @property
     def num_parameters(self) -> int:

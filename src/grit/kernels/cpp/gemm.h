@@ -6,10 +6,10 @@
 namespace grit {
 
 #if defined(__AVX512F__)
-constexpr int kTileRowsStep = 12;  // rows of a tile are padded to a multiple of this
+constexpr int kRowsStep = 12;  // rows of a tile are padded to a multiple of this
 constexpr int kGradientRows = 8;
 #else
-constexpr int kTileRowsStep = 6;
+constexpr int kRowsStep = 6;
 constexpr int kGradientRows = 4;
 #endif
 constexpr int kPanel = 2;  // vectors in a panel of packed weights
@@ -52,19 +52,19 @@ inline __attribute__((always_inline)) void micro_product(long depth, const T* a,
 }
 
 // C (rows, columns) = bias + A (rows, depth) W, W packed by `pack`. Rows up to the next multiple of
-// kTileRowsStep are written too: A and C must have room for them.
+// kRowsStep are written too: A and C must have room for them.
 template <class T>
 inline void product(long rows, long depth, long columns, const T* a, long a_row, const T* packed, T* c, long c_row,
                     const T* bias) {
   constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
   long n = 0;
   for (; n + wide <= columns; n += wide)
-    for (long r = 0; r < rows; r += kTileRowsStep)
-      micro_product<T, kTileRowsStep, kPanel, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, wide,
+    for (long r = 0; r < rows; r += kRowsStep)
+      micro_product<T, kRowsStep, kPanel, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, wide,
                                                      c + r * c_row + n, c_row, bias ? bias + n : nullptr);
   for (; n < columns; n += lanes)
-    for (long r = 0; r < rows; r += kTileRowsStep)
-      micro_product<T, kTileRowsStep, 1, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, lanes,
+    for (long r = 0; r < rows; r += kRowsStep)
+      micro_product<T, kRowsStep, 1, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, lanes,
                                                 c + r * c_row + n, c_row, bias ? bias + n : nullptr);
 }
 

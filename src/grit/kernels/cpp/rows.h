@@ -1,19 +1,20 @@
-// Rows that a batch normalisation follows: their moments on the way forward, their whole gradient on the way back.
+// Rows that a batch normalisation follows.
 //
-// An operation returns its rows with their mean and sum of squared deviations; whoever reads the rows normalises them. On
-// the way back the gradients of all three meet again here.
+// Whoever computes rows also sums them and their squares; from the sums `normalise` makes a scale and a shift, which whoever
+// reads the rows applies. On the way back the gradients of scale and shift are summed, `normalise_back` turns them into
+// what every row's gradient gets in addition, and `RowGradient` adds that when the rows' gradient is read.
 #pragma once
 
-#include "layout.h"
+#include "stack.h"
 
 namespace grit {
 
 // Sums of rows and of their squares, (2, width) in double: no digits are lost between a large mean and a small deviation.
-// Within a tile, differences from its first row are summed in the rows' own type, which is faster.
+// Within a tile, differences from its first row are summed in the rows' own type, which is faster; `room` holds 2 * width.
 template <class T>
-inline void add_moments(const T* tile, long rows, long width, double* sums, T* differences) {
-  std::fill(differences, differences + 2 * width, T(0));
-  T* squares = differences + width;
+inline void add_moments(const T* tile, long rows, long width, double* sums, T* room) {
+  T *differences = room, *squares = room + width;
+  std::fill(room, room + 2 * width, T(0));
   for (long r = 1; r < rows; ++r) {
     const T* row = tile + r * width;
     GRIT_INDEPENDENT
@@ -23,65 +24,124 @@ inline void add_moments(const T* tile, long rows, long width, double* sums, T* d
       squares[c] += difference * difference;
     }
   }
-  GRIT_INDEPENDENT
   for (long c = 0; c < width; ++c) {
-    const double first = tile[c], sum = differences[c];
+    const double first = double(tile[c]), sum = double(differences[c]);
     sums[c] += double(rows) * first + sum;
     sums[width + c] += double(squares[c]) + first * (2 * sum + double(rows) * first);
   }
 }
 
-// Sums of `chunks` chunks, each (2, width), added up in order -> mean and sum of squared deviations.
+// The scale and shift of a normalisation. `sums` (chunks, 2, D) are those of `add_moments`, added up in order and, if several
+// processes share the batch, over all of them; they are not read where the statistics are given.
 template <class T>
-inline void finish_moments(const double* sums, long chunks, long width, long rows, T* mean, T* deviations) {
-  for (long c = 0; c < width; ++c) {
-    double sum = 0, squares = 0;
-    for (long k = 0; k < chunks; ++k) sum += sums[k * 2 * width + c], squares += sums[(k * 2 + 1) * width + c];
-    mean[c] = T(sum / double(rows));
-    const double left = squares - sum * sum / double(rows);
-    deviations[c] = T(left < 0 ? 0 : left);
+inline void normalise(const Layer<T>& layer, Norm norm, long rows, const double* sums, long chunks) {
+  const Stack<T>& s = layer.stack;
+  const long d = s.width(), at = s.at_norm(layer.number, norm);
+  const auto& w = layer.w.norms[norm];
+  T *mean = s.mean + at, *variance = s.variance + at, *deviation = s.inverse_deviation + at;
+  double count = double(rows);
+  std::vector<double> total;
+  if (s.batch_statistics) {
+    total.assign(2 * d + 1, 0.0);
+    for (long k = 0; k < chunks; ++k)
+      for (long c = 0; c < 2 * d; ++c) total[c] += sums[k * 2 * d + c];
+    total[2 * d] = count;
+    if (s.sum_over_processes) s.sum_over_processes(total.data(), 2 * d + 1);
+    count = total[2 * d];
+  }
+  for (long c = 0; c < d; ++c) {
+    T biased;
+    if (s.batch_statistics) {
+      const double left = total[d + c] - total[c] * total[c] / count;
+      const double deviations = left < 0 ? 0 : left;  // keeps NaN
+      mean[c] = T(total[c] / count), biased = T(deviations / count), variance[c] = T(deviations / (count - 1));
+    } else {
+      const T* const* statistics = s.statistics + (layer.number * kNorms + norm) * 2;
+      mean[c] = statistics[0][c], biased = statistics[1][c];
+    }
+    deviation[c] = T(1) / std::sqrt(biased + T(s.eps));
+    s.scale[at + c] = w.weight[c] * deviation[c];
+    s.shift[at + c] = w.bias[c] - mean[c] * s.scale[at + c];
   }
 }
 
-// ∂rows = what is given for the rows + ∂mean / R + 2 ∂deviations (rows - mean). Any of the three may be absent.
+// The gradients of a normalisation's weight and bias, and what the gradient of each of its rows gets in addition:
+// constant + slope * row.
 template <class T>
-class RowGradient {
- public:
-  RowGradient(const T* given, const T* rows, const T* mean, const T* grad_mean, const T* grad_deviations, long width,
-              long count)
-      : given_(given), rows_(rows), width_(width), constant_(width, T(0)), slope_(grad_deviations ? width : 0) {
-    for (long c = 0; c < width; ++c) {
-      if (grad_mean) constant_[c] = grad_mean[c] / T(count);
-      if (grad_deviations) slope_[c] = 2 * grad_deviations[c], constant_[c] -= slope_[c] * mean[c];
-    }
+struct NormGradient {
+  std::vector<T> constant, slope;  // (D); empty where the statistics are given
+};
+
+// From the gradients of scale and shift, (D) each.
+template <class T>
+inline NormGradient<T> normalise_back(const Layer<T>& layer, Norm norm, long rows, const T* grad_scale, const T* grad_shift) {
+  const Stack<T>& s = layer.stack;
+  const long d = s.width();
+  const auto& grad = s.grads[layer.number].norms[norm];
+  const T *mean = s.mean + s.at_norm(layer.number, norm), *scale = layer.scale(norm);
+  const T* deviation = s.inverse_deviation + s.at_norm(layer.number, norm);
+  for (long c = 0; c < d; ++c) {
+    grad.weight[c] = (grad_scale[c] - grad_shift[c] * mean[c]) * deviation[c];
+    grad.bias[c] = grad_shift[c];
   }
+  NormGradient<T> more;
+  if (!s.batch_statistics) return more;
+  std::vector<double> total(2 * d + 1);
+  for (long c = 0; c < d; ++c) total[c] = double(grad.weight[c]), total[d + c] = double(grad_shift[c]);
+  total[2 * d] = double(rows);
+  if (s.sum_over_processes) s.sum_over_processes(total.data(), 2 * d + 1);
+  const T count = T(total[2 * d]);
+  more.constant.resize(d), more.slope.resize(d);
+  for (long c = 0; c < d; ++c) {
+    more.slope[c] = -T(total[c]) * scale[c] * deviation[c] / count;
+    more.constant[c] = -T(total[d + c]) * scale[c] / count - more.slope[c] * mean[c];
+  }
+  return more;
+}
+
+// The whole gradient of rows, (R, D): what is given for them, and what their normalisation adds.
+template <class T>
+struct RowGradient {
+  const T *given, *rows;
+  NormGradient<T> more;
+  long width;
 
   // Rows [first, first + count) to `tile`, `stride` apart; their sum is added to `sum`.
   void read(long first, long count, T* tile, long stride, T* sum) const {
+    const T *constant = more.constant.data(), *slope = more.slope.data();
     for (long r = 0; r < count; ++r) {
       T* to = tile + r * stride;
-      const T *given = given_ + (first + r) * width_, *row = rows_ + (first + r) * width_;
-      const T *constant = constant_.data(), *slope = slope_.data();
-      if (given_ && !slope_.empty()) {
-        GRIT_INDEPENDENT
-        for (long c = 0; c < width_; ++c) to[c] = given[c] + (constant[c] + slope[c] * row[c]);
+      const T *from = given + (first + r) * width, *row = rows + (first + r) * width;
+      if (more.slope.empty()) {
+        std::copy(from, from + width, to);
       } else {
-        for (long c = 0; c < width_; ++c)
-          to[c] = (given_ ? given[c] : T(0)) + constant[c] + (slope_.empty() ? T(0) : slope[c] * row[c]);
+        GRIT_INDEPENDENT
+        for (long c = 0; c < width; ++c) to[c] = from[c] + (constant[c] + slope[c] * row[c]);
       }
       GRIT_INDEPENDENT
-      for (long c = 0; c < width_; ++c) sum[c] += to[c];
+      for (long c = 0; c < width; ++c) sum[c] += to[c];
     }
   }
-
- private:
-  const T *given_, *rows_;
-  long width_;
-  std::vector<T> constant_, slope_;
 };
 
-// Nodes are cut into chunks, too, for the same reason as pairs: an even number, so that two threads share them well.
-inline long node_chunks(long rows) { return 2 * std::clamp(rows / 256, 1L, kLargestChunks / 2); }
+template <class T>
+inline void copy_rows(const T* from, long rows, long width, T* to, long stride) {
+  for (long r = 0; r < rows; ++r) std::copy(from + r * width, from + (r + 1) * width, to + r * stride);
+}
+
+// A bias, padded with zeros.
+template <class T>
+inline void pad(const T* from, long size, T* to, long padded_size) {
+  std::fill(std::copy(from, from + size, to), to + padded_size, T(0));
+}
+
+// Multiply rows by a dropout mask, elements numbered row by row.
+template <class T>
+inline void drop_rows(const Dropout& dropout, long first, long rows, long width, T* tile, long stride) {
+  if (!dropout.on()) return;
+  for (long r = 0; r < rows; ++r)
+    for (long c = 0; c < width; ++c) tile[r * stride + c] *= dropout.one<T>((first + r) * width + c);
+}
 
 // A weight (outputs, inputs) packed for y = x W^T, or transposed for the way back.
 template <class T>

@@ -88,12 +88,11 @@ inline void walk_on(const Walk<T>& matrix, long first, long last, const T* befor
   }
 }
 
-// A vector of Bytes, and the integers that say how to shuffle it.
+// A vector of Bytes.
 template <class T, int Bytes>
 struct Lanes {
   static constexpr long count = Bytes / long(sizeof(T));
   typedef T Row __attribute__((vector_size(Bytes)));
-  typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Index __attribute__((vector_size(Bytes)));
 
   static Row load(const T* from) {
     Row value;
@@ -104,24 +103,23 @@ struct Lanes {
 };
 
 // Rows r and r + Distance exchange the off-diagonal blocks of Distance x Distance.
+template <class T, int Bytes, int Distance, int... Lane>
+inline void exchange(typename Lanes<T, Bytes>::Row* rows, std::integer_sequence<int, Lane...>) {
+  using Row = typename Lanes<T, Bytes>::Row;
+  constexpr int count = int(Lanes<T, Bytes>::count);
+  GRIT_UNROLL
+  for (int r = 0; r < count; ++r)
+    if (!(r & Distance)) {
+      const Row a = rows[r], b = rows[r + Distance];
+      rows[r] = chosen<Row, (Lane & Distance ? count + Lane - Distance : Lane)...>(a, b);
+      rows[r + Distance] = chosen<Row, (Lane & Distance ? count + Lane : Lane + Distance)...>(a, b);
+    }
+}
+
 template <class T, int Bytes, int Distance>
 inline void exchange(typename Lanes<T, Bytes>::Row* rows) {
-  using L = Lanes<T, Bytes>;
-  if constexpr (Distance < L::count) {
-    typename L::Index upper, lower;
-    for (int lane = 0; lane < L::count; ++lane) {
-      const bool first = !(lane & Distance);
-      upper[lane] = first ? lane : L::count + lane - Distance;
-      lower[lane] = first ? lane + Distance : L::count + lane;
-    }
-    GRIT_UNROLL
-    for (int r = 0; r < L::count; ++r)
-      if (!(r & Distance)) {
-        const typename L::Row a = rows[r], b = rows[r + Distance];
-        rows[r] = __builtin_shuffle(a, b, upper);
-        rows[r + Distance] = __builtin_shuffle(a, b, lower);
-      }
-  }
+  if constexpr (Distance < Lanes<T, Bytes>::count)
+    exchange<T, Bytes, Distance>(rows, std::make_integer_sequence<int, int(Lanes<T, Bytes>::count)>());
 }
 
 // from[k * stride + c] -> to[c * steps + k] for c < columns, at most as many as a vector has lanes: squares are transposed in
@@ -210,8 +208,8 @@ void walk(const WalkProblem<T>& p) {
     for (long column = 0; column < n; column += task_columns) tasks.push_back({g, pairs, column});
     pairs += n * n;
   }
-  Arena<T> arena(p.threads * size);
-  T* powers = arena.take(p.threads * size);
+  Arena arena = kept_memory(size_t(p.threads * size) * sizeof(T));
+  T* powers = arena.take<T>(p.threads * size);
   const long count = long(tasks.size());
 #pragma omp parallel num_threads(p.threads)
   {

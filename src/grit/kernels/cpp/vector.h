@@ -7,13 +7,21 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #if defined(__AVX__)
 #include <immintrin.h>
 #endif
 
+#define GRIT_INLINE inline __attribute__((always_inline))
+#if defined(__clang__)
+#define GRIT_UNROLL _Pragma("unroll 16")
+#define GRIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
 #define GRIT_UNROLL _Pragma("GCC unroll 16")
-#define GRIT_INDEPENDENT _Pragma("GCC ivdep")  // the buffers of the loop below do not overlap
+#define GRIT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+// GRIT_INDEPENDENT: no pass through the loop below reads what another one writes.
 
 namespace grit {
 
@@ -58,9 +66,10 @@ inline Vector<T> all(T value) {
   return value - Vector<T>{};
 }
 
+// The masks, all ones, keep g++ from warning of what its own header leaves uninitialised.
 inline FloatVector square_root(FloatVector x) {
 #if defined(__AVX512F__)
-  return _mm512_sqrt_ps(x);
+  return _mm512_maskz_sqrt_ps(0xffff, x);
 #elif defined(__AVX__)
   return _mm256_sqrt_ps(x);
 #else
@@ -71,7 +80,7 @@ inline FloatVector square_root(FloatVector x) {
 
 inline DoubleVector square_root(DoubleVector x) {
 #if defined(__AVX512F__)
-  return _mm512_sqrt_pd(x);
+  return _mm512_maskz_sqrt_pd(0xff, x);
 #elif defined(__AVX__)
   return _mm256_sqrt_pd(x);
 #else
@@ -98,7 +107,7 @@ inline Root<T> root_of(Vector<T> x) {
   // The processor's estimate and one step of Newton's method: right to the last bit or two, and several times faster than
   // its square root and division. What is neither positive nor finite goes through as it is.
   if constexpr (std::is_same_v<T, float>) {
-    const Vector<T> guess = _mm512_rsqrt14_ps(x);
+    const Vector<T> guess = _mm512_maskz_rsqrt14_ps(0xffff, x);
     const Vector<T> half = x * guess * T(0.5);
     const Vector<T> inverse = guess + guess * (T(0.5) - half * guess);
     const Mask<T> usual = (x > T(0)) & (x < T(INFINITY));
@@ -137,11 +146,25 @@ inline Vector<T> exponential(Vector<T> x) {
   return x != x ? x : sum * power;
 }
 
+// Elements of two vectors, numbered from 0 through both.
+template <class V, int... From>
+inline V chosen(V a, V b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, From...);
+#else
+  typedef std::conditional_t<sizeof(a[0]) == 4, int32_t, int64_t> Index __attribute__((vector_size(sizeof(V))));
+  return __builtin_shuffle(a, b, Index{From...});
+#endif
+}
+
+template <class T, int Distance, int... Lane>
+inline Vector<T> rotated(Vector<T> x, std::integer_sequence<int, Lane...>) {
+  return chosen<Vector<T>, ((Lane + Distance) % kLanes<T>)...>(x, x);
+}
+
 template <class T, int Distance>
 inline Vector<T> rotated(Vector<T> x) {
-  Mask<T> from;
-  for (int lane = 0; lane < kLanes<T>; ++lane) from[lane] = (lane + Distance) % kLanes<T>;
-  return __builtin_shuffle(x, from);
+  return rotated<T, Distance>(x, std::make_integer_sequence<int, kLanes<T>>());
 }
 
 // Sum over lanes that are equal modulo `period` (a power of two), the result in all of them.

@@ -3,37 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from grit.errors import GritError
 from grit.graphs.pairs import Pairs
-
-
-class PairRows(NamedTuple):
-    """A pair representation whose normalisation is still to be applied: ``rows * scale + shift``.
-
-    Layers hand it on in this form because the fused kernels apply the normalisation when they read the rows.
-
-    Attributes:
-        rows: (P, D).
-        scale: (D,), or None for 1.
-        shift: (D,), or None for 0.
-    """
-
-    rows: Tensor
-    scale: Tensor | None = None
-    shift: Tensor | None = None
-
-    def normalised(self) -> Tensor:
-        """(P, D)."""
-        if self.scale is None or self.shift is None:
-            return self.rows
-        return torch.addcmul(self.shift, self.rows, self.scale)
-
-    def take(self, index: Tensor) -> "PairRows":
-        """Some of the rows."""
-        return PairRows(self.rows[index], self.scale, self.shift)
 
 
 class AttentionOutput(NamedTuple):

@@ -21,12 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from grit.graphs.pairs import Pairs
-from grit.kernels.choice import keeps_projection
-from grit.kernels.dropout import draw_seed, dropout
-from grit.kernels.pair_attention import PairResult, fused_is_possible, pair_attention
+from grit.kernels.dropout import dropout
 from grit.kernels.plain import at_pairs, row_softmax, row_sum, signed_sqrt
 from grit.nn.activation import activation_function
-from grit.nn.attention.contract import AttentionOutput, PairAttention, PairRows, check_heads, check_rows
+from grit.nn.attention.contract import AttentionOutput, PairAttention, check_heads, check_rows
 
 
 def grit_attention(
@@ -41,10 +39,13 @@ def grit_attention(
     *,
     clamp: float | None,
     activation: Callable[[Tensor], Tensor],
-    attention_dropout: float,
+    attention_dropout: float = 0.0,
+    seed: Tensor | None = None,
     rho: Callable[[Tensor], Tensor] = signed_sqrt,
 ) -> AttentionOutput:
     """Equation (2), all heads at once, everything linear in x and e already projected.
+
+    ``seed`` is that of the dropout; None draws one.
 
     Shapes:
         query, key, value: (N, H, C), that is W_Q x, W_K x, W_V x.
@@ -57,19 +58,12 @@ def grit_attention(
     if clamp is not None:
         logits = logits.clamp(-clamp, clamp)
     weights = row_softmax(logits, pairs)  # (P, H)
-    alpha = dropout(weights, attention_dropout, draw_seed()) if attention_dropout else weights  # (P, H)
+    alpha = dropout(weights, attention_dropout, seed)  # (P, H)
     alpha = alpha.unsqueeze(-1)  # (P, H, 1)
-    from_nodes = row_sum(alpha * at_pairs(value, j), pairs)  # (N, H, C)
-    node = add_pair_value(from_nodes, row_sum(alpha * e_hat, pairs), pair_value)  # (N, D)
-    return AttentionOutput(node=node, pair=e_hat.flatten(1), weights=weights)
-
-
-def add_pair_value(from_nodes: Tensor, from_pairs: Tensor, pair_value: Tensor) -> Tensor:
-    """x̂ from Σ_j α_ij v_j and Σ_j α_ij ê_ij, both (N, H, C) -> (N, D).
-
-    W_Ev (H, C, C) is linear, so it is applied once per node to the sum instead of once per pair.
-    """
-    return (from_nodes + torch.einsum("nhc,hcd->nhd", from_pairs, pair_value)).flatten(1)
+    node = row_sum(alpha * at_pairs(value, j), pairs)  # (N, H, C)
+    # W_Ev is linear, so it is applied once per node to the sum instead of once per pair.
+    node = node + torch.einsum("nhc,hcd->nhd", row_sum(alpha * e_hat, pairs), pair_value)  # (N, H, C)
+    return AttentionOutput(node=node.flatten(1), pair=e_hat.flatten(1), weights=weights)
 
 
 class GritAttention(PairAttention):
@@ -140,64 +134,6 @@ class GritAttention(PairAttention):
     def rho(self, z: Tensor) -> Tensor:
         """ρ, any shape."""
         return signed_sqrt(z)
-
-    def can_fuse(self, x: Tensor, pair: PairRows) -> bool:
-        """Whether `fused` can take the place of `forward`."""
-        return self.activation is torch.relu and fused_is_possible(x, pair.rows, x.shape[1], self.num_heads)
-
-    def fused(
-        self,
-        x: Tensor,
-        pair: PairRows,
-        pairs: Pairs,
-        pair_out: nn.Linear | None,
-        *,
-        pair_dropout: float,
-        want_moments: bool,
-    ) -> PairResult:
-        """Attention and pair update in one operation: the two sums of x̂, and e + W_Eo ê if ``pair_out`` is given.
-
-        Args:
-            x: (N, D).
-            pair: (P, D), its normalisation still to be applied.
-            pairs: The pairs.
-            pair_out: W_Eo; None if pairs are not rewritten.
-            pair_dropout: On ê before W_Eo.
-            want_moments: Whether the mean and deviations of the result are wanted.
-        """
-        check_rows(x, pair.rows, pairs)
-        drops = (self.attention_dropout if self.training else 0.0, pair_dropout)
-        seeds = None
-        if any(drops):
-            seeds = torch.stack([draw_seed() if p else torch.zeros((), dtype=torch.int64) for p in drops])
-        return PairResult(
-            *pair_attention(
-                x,
-                self.query.weight,
-                self.query.bias,
-                self.key.weight,
-                self.value.weight,
-                *pair,
-                self.pair_scale.weight,
-                self.pair_scale.bias,
-                self.pair_shift.weight,
-                self.pair_shift.bias,
-                self.score,
-                None if pair_out is None else pair_out.weight,
-                None if pair_out is None else pair_out.bias,
-                pairs.row_ptr,
-                pairs.key,
-                seeds,
-                self.clamp,
-                *drops,
-                want_moments,
-                keeps_projection() and torch.is_grad_enabled(),
-            )
-        )
-
-    def node_of(self, result: PairResult) -> Tensor:
-        """x̂ (N, D) from what `fused` gives."""
-        return add_pair_value(self._heads(result.node_sum), self._heads(result.pair_sum), self.pair_value)
 
     def _heads(self, flat: Tensor) -> Tensor:
         return flat.view(-1, self.num_heads, self.head_dim)  # (..., D) -> (..., H, C)

@@ -10,7 +10,6 @@ Shape letters: N nodes of the batch, P node pairs, D channels.
 
 from torch import Tensor
 
-from grit.nn.attention.contract import PairRows
 from grit.nn.attention.grit import GritAttention
 
 
@@ -20,7 +19,3 @@ class GritLinearAttention(GritAttention):
     def rho(self, z: Tensor) -> Tensor:
         """The identity."""
         return z
-
-    def can_fuse(self, x: Tensor, pair: PairRows) -> bool:
-        """Never: the fused kernels have the square root in them."""
-        return False

@@ -1,9 +1,6 @@
 """Which form of the kernels is used: ``GRIT_KERNELS=plain|fused|auto``, and `use` within a program.
 
 ``auto`` takes the fused form where it can be had and says once, in one line, if it cannot. ``fused`` makes that an error.
-
-``GRIT_MEMORY=lean|fast``: ``lean``, the default, computes the pair projection again in the backward pass; ``fast`` keeps it,
-three pair tensors per layer instead of one, which saves a sixth of the arithmetic where memory is quick enough to carry it.
 """
 
 import ctypes
@@ -52,14 +49,6 @@ def choice() -> str:
     if asked not in CHOICES:
         raise GritError(f"GRIT_KERNELS must be one of {', '.join(CHOICES)}, got {asked!r}.")
     return asked
-
-
-def keeps_projection() -> bool:
-    """Whether memory is to be traded for time."""
-    asked = os.environ.get("GRIT_MEMORY", "lean")
-    if asked not in ("lean", "fast"):
-        raise GritError(f"GRIT_MEMORY must be lean or fast, got {asked!r}.")
-    return asked == "fast"
 
 
 def library() -> ctypes.CDLL | None:

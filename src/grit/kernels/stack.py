@@ -1,0 +1,267 @@
+"""The fused unit: L consecutive layers of GRIT as one torch operator, and its derivative as another.
+
+What it computes stands in ``cpp/layer_forward.h`` and ``cpp/layer_backward.h``, and is defined by `grit.nn.layer`.
+`grit.nn.fused_stack` calls it for modules. CPU, float32 and float64.
+
+Shape letters: N nodes of the batch, P node pairs, H heads, C channels per head, D = H*C, F width of the FFN, L layers.
+"""
+
+import ctypes
+from math import inf
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from grit.kernels.native import Call, Dropout, integers, pointers
+
+WEIGHTS = (
+    *("query_weight", "query_bias", "key_weight", "value_weight"),
+    *("scale_weight", "scale_bias", "shift_weight", "shift_bias", "score", "pair_value", "theta"),
+    *("node_out_weight", "node_out_bias", "pair_out_weight", "pair_out_bias"),
+    *("ffn_in_weight", "ffn_in_bias", "ffn_out_weight", "ffn_out_bias"),
+    *("pair_norm_weight", "pair_norm_bias", "node_norm_weight", "node_norm_bias", "ffn_norm_weight", "ffn_norm_bias"),
+)  # of a layer, `LayerTensors` of cpp/stack.h
+PAIR_UPDATE = tuple(map(WEIGHTS.index, ("pair_out_weight", "pair_out_bias", "pair_norm_weight", "pair_norm_bias")))
+NORMS = 3  # in a layer: of pairs, of nodes, of the FFN
+SEEDS = 4  # in a layer: of the dropouts on attention weights, pairs, nodes and inside the FFN
+
+_SUM_OVER_PROCESSES = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_double), ctypes.c_int64)
+_GIVEN_BACK = ("x_out", "pair_out", "mean", "variance")
+_NODES = ("node_sum", "pair_sum", "updated", "fed", "nodes_out")
+_AFFINE = ("scale", "shift", "inverse_deviation")
+
+
+class _Stack(ctypes.Structure):
+    """`Stack` of ``cpp/stack.h``."""
+
+    _fields_ = (
+        *integers("layers", "nodes", "heads", "channels", "ffn_width", "threads", "keep", "batch_statistics", "gelu"),
+        ("sum_over_processes", _SUM_OVER_PROCESSES),
+        *pointers("row_ptr", "key", "seeds"),
+        ("clamp", ctypes.c_double),
+        ("eps", ctypes.c_double),
+        ("attention_dropout", Dropout),
+        ("dropout", Dropout),
+        *pointers("x", "pair", "log_degree", "weights", "statistics"),
+        *pointers(*_GIVEN_BACK, *_NODES, "logsumexp", "pairs_out", *_AFFINE),
+        *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grads", "room"),
+    )
+
+
+SIZES = {"stack": ctypes.sizeof(_Stack), "layer_tensors": len(WEIGHTS) * ctypes.sizeof(ctypes.c_void_p)}
+
+
+class StackOutput(NamedTuple):
+    """What the operator gives.
+
+    Attributes:
+        x: (N, D), after the last layer.
+        pair: (P, D), after the last layer; (0, D) if that does not rewrite pairs.
+        mean: (L, 3, D), of the rows that each normalisation saw, or the running mean where that is used.
+        variance: (L, 3, D), of those rows as a sample; not set where running statistics are used.
+        nodes: (5, L, N, D), kept for the backward pass, as the following ones; without elements if nothing is kept.
+        logsumexp: (L, N, H).
+        pairs: (layers that rewrite pairs, P, D), before their normalisation.
+        affine: (3, L, 3, D).
+    """
+
+    x: Tensor
+    pair: Tensor
+    mean: Tensor
+    variance: Tensor
+    nodes: Tensor
+    logsumexp: Tensor
+    pairs: Tensor
+    affine: Tensor
+
+
+def num_layers(weights: list[Tensor]) -> int:
+    """L."""
+    return len(weights) // len(WEIGHTS)
+
+
+def rewrites_pairs(weights: list[Tensor]) -> bool:
+    """Whether the last layer does."""
+    return weights[-len(WEIGHTS) + WEIGHTS.index("pair_out_weight")].numel() > 0
+
+
+def _kept(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Room for nodes, logsumexp and pairs."""
+    layers = num_layers(weights) if keep else 1
+    rewriting = layers - (not rewrites_pairs(weights)) if keep else int(num_layers(weights) > 1)
+    nodes, logsumexp = x.new_empty(len(_NODES), layers, *x.shape), x.new_empty(layers, x.shape[0], heads)
+    return nodes, logsumexp, pair.new_empty(rewriting, *pair.shape)
+
+
+def _empty(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> StackOutput:
+    """The outputs, not yet filled in."""
+    layers, width = num_layers(weights), x.shape[1]
+    kept = _kept(x, pair, weights, heads, keep) if keep else (x.new_empty(0), x.new_empty(0), x.new_empty(0))
+    mean, variance = (x.new_empty(layers, NORMS, width) for _ in range(2))
+    return StackOutput(
+        x.new_empty(x.shape),
+        pair.new_empty(pair.shape if rewrites_pairs(weights) else (0, width)),
+        mean,
+        variance,
+        *kept,
+        x.new_empty(len(_AFFINE), layers, NORMS, width),
+    )
+
+
+@torch.library.custom_op("grit::layer_stack", mutates_args=(), device_types="cpu")
+def layer_stack(
+    x: Tensor,
+    pair: Tensor,
+    log_degree: Tensor,
+    row_ptr: Tensor,
+    key: Tensor,
+    weights: list[Tensor],
+    statistics: list[Tensor],
+    seeds: Tensor,
+    heads: int,
+    clamp: float | None,
+    attention_dropout: float,
+    dropout: float,
+    eps: float,
+    gelu: bool,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """L layers -> the fields of `StackOutput`.
+
+    x is (N, D), pair (P, D), log_degree (N,); row_ptr (N + 1,) and key (P,) are those of the pairs. weights are those of every
+    layer in the order of `WEIGHTS`, without elements where a layer has none; every layer but the last rewrites pairs.
+    statistics are the running mean and variance of every normalisation (L, 3, 2), or empty: then those of the batch are used,
+    over all processes that share it. seeds (L, 4) int64 are those of the dropouts. keep asks for what the backward pass needs.
+    """
+    out = _empty(x, pair, weights, heads, keep)
+    call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, heads, clamp, attention_dropout,
+                    dropout, eps, gelu, keep)  # fmt: skip
+    nodes, logsumexp, pairs = (out.nodes, out.logsumexp, out.pairs) if keep else _kept(x, pair, weights, heads, keep)
+    _set_kept(call, nodes, logsumexp, out.pair if not keep and rewrites_pairs(weights) else pairs, out.affine)
+    call.set(x_out=out.x, pair_out=out.pair, mean=out.mean, variance=out.variance)
+    _run(call, "grit_stack_forward")
+    return tuple(out)  # type: ignore[return-value]
+
+
+@layer_stack.register_fake
+def _(x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor, key: Tensor, weights: list[Tensor],
+      statistics: list[Tensor], seeds: Tensor, heads: int, clamp: float | None, attention_dropout: float, dropout: float,
+      eps: float, gelu: bool, keep: bool) -> tuple[Tensor, ...]:  # fmt: skip
+    return tuple(_empty(x, pair, weights, heads, keep))
+
+
+@torch.library.custom_op("grit::layer_stack_backward", mutates_args=(), device_types="cpu")
+def layer_stack_backward(
+    grad_x_out: Tensor,
+    grad_pair_out: Tensor | None,
+    x: Tensor,
+    pair: Tensor,
+    log_degree: Tensor,
+    row_ptr: Tensor,
+    key: Tensor,
+    weights: list[Tensor],
+    statistics: list[Tensor],
+    seeds: Tensor,
+    mean: Tensor,
+    nodes: Tensor,
+    logsumexp: Tensor,
+    pairs: Tensor,
+    affine: Tensor,
+    heads: int,
+    clamp: float | None,
+    attention_dropout: float,
+    dropout: float,
+    eps: float,
+    gelu: bool,
+) -> list[Tensor]:
+    """Gradients of x, pair and the weights of `layer_stack`, from those of its x and pair."""
+    grads = _empty_grads(x, pair, weights)
+    call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, heads, clamp, attention_dropout,
+                    dropout, eps, gelu, True)  # fmt: skip
+    _set_kept(call, nodes, logsumexp, pairs, affine)
+    if grad_pair_out is None and rewrites_pairs(weights):
+        grad_pair_out = torch.zeros_like(pair)
+    call.set(mean=mean, grad_x_out=grad_x_out, grad_pair_out=grad_pair_out, grad_x=grads[0], grad_pair=grads[1])
+    call.set(room=x.new_empty(4, *x.shape))
+    call.set_table("grads", grads[2:])
+    _run(call, "grit_stack_backward")
+    return grads
+
+
+@layer_stack_backward.register_fake
+def _(grad_x_out: Tensor, grad_pair_out: Tensor | None, x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor,
+      key: Tensor, weights: list[Tensor], *rest: Any) -> list[Tensor]:  # fmt: skip
+    return _empty_grads(x, pair, weights)
+
+
+def _empty_grads(x: Tensor, pair: Tensor, weights: list[Tensor]) -> list[Tensor]:
+    return [tensor.new_empty(tensor.shape) for tensor in (x, pair, *weights)]
+
+
+def _prepare(
+    x: Tensor,
+    pair: Tensor,
+    log_degree: Tensor,
+    row_ptr: Tensor,
+    key: Tensor,
+    weights: list[Tensor],
+    statistics: list[Tensor],
+    seeds: Tensor,
+    heads: int,
+    clamp: float | None,
+    attention_dropout: float,
+    dropout: float,
+    eps: float,
+    gelu: bool,
+    keep: bool,
+) -> Call:
+    """A call with its inputs."""
+    structure = _Stack(
+        layers=num_layers(weights),
+        nodes=x.shape[0],
+        heads=heads,
+        channels=x.shape[1] // heads,
+        ffn_width=weights[WEIGHTS.index("ffn_in_weight")].shape[0],
+        threads=torch.get_num_threads(),
+        keep=keep,
+        batch_statistics=not statistics,
+        gelu=gelu,
+        clamp=inf if clamp is None else clamp,
+        eps=eps,
+        attention_dropout=Dropout.of(attention_dropout),
+        dropout=Dropout.of(dropout),
+    )
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        structure.sum_over_processes = _sum_over_processes
+    call = Call(structure, x.dtype)
+    call.set(x=x, pair=pair, log_degree=log_degree, row_ptr=row_ptr, key=key, seeds=seeds)
+    call.set_table("weights", weights)
+    call.set_table("statistics", statistics)
+    return call
+
+
+def _set_kept(call: Call, nodes: Tensor, logsumexp: Tensor, pairs: Tensor, affine: Tensor) -> None:
+    call.set(logsumexp=logsumexp, pairs_out=pairs, **dict(zip(_NODES, nodes, strict=True)))
+    call.set(**dict(zip(_AFFINE, affine, strict=True)))
+
+
+_failures: list[BaseException] = []  # of sums over processes, raised again when the kernel has returned
+
+
+@_SUM_OVER_PROCESSES
+def _sum_over_processes(values: Any, count: int) -> None:
+    try:
+        array = (ctypes.c_double * count).from_address(ctypes.addressof(values.contents))
+        dist.all_reduce(torch.frombuffer(array, dtype=torch.float64))
+    except BaseException as error:  # an exception cannot pass through the kernel
+        _failures.append(error)
+
+
+def _run(call: Call, name: str) -> None:
+    call.run(name)
+    if _failures:
+        failure = _failures[0]
+        _failures.clear()
+        raise failure

@@ -1,0 +1,126 @@
+"""The judge: can these layers run in the fused unit (`grit.kernels.stack`) here and now, and if not, why not?
+
+The unit reads the layers' weights and nothing else of them, so it may run only where the modules do just what their classes
+say and nobody looks on. Whatever is unusual runs plain, through ordinary module calls.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.nn.modules import module as every_module
+
+from grit.kernels import backend
+from grit.kernels.native import SUFFIXES
+from grit.nn.fused_stack import FusableLayer, layer_tensors, stack_options
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = tuple(getattr(every_module, f"_global{name}") for name in _HOOKS)
+# The only classes of which layers that are fused may consist: for each the names that it defines, which an instance must not
+# replace, and what they stand for, which nobody must have replaced on the class. `grit.nn.layer` fills it in.
+_KNOWN: dict[type[nn.Module], frozenset[str]] = {}
+_DEFINED: dict[tuple[type[nn.Module], str], object] = {}
+
+
+def fusable(*kinds: type[nn.Module]) -> None:
+    """Enter exact classes whose forward pass the fused unit computes."""
+    for kind in kinds:
+        _KNOWN[kind] = frozenset(dir(kind))
+        _DEFINED.update({(kind, name): getattr(kind, name) for name in ("forward", "__call__", "rho") if name in _KNOWN[kind]})
+
+
+def why_not_fused(layers: Sequence[FusableLayer], x: Tensor, pair: Tensor, log_degree: Tensor) -> str | None:
+    """None if the layers run fused on x (N, D) and pair (P, D); otherwise the reason why they run plain.
+
+    A layer that asks for itself alone does so within its own call: hooks on it fire anyway, those on its parts would not.
+    """
+    for reasons in (
+        _of_the_backend(),
+        _of_the_tensors(x, pair, log_degree),
+        _of_the_surroundings(),
+        _of_the_modules(layers),
+        _of_the_weights(layers, x),
+        _of_the_settings(layers),
+    ):
+        for reason in reasons:
+            return reason
+    return None
+
+
+def _of_the_backend() -> Iterator[str]:
+    if backend.library() is None:
+        yield f"the plain kernels are active: {backend.status().reason}"
+
+
+def _of_the_tensors(x: Tensor, pair: Tensor, log_degree: Tensor) -> Iterator[str]:
+    for name, tensor in (("x", x), ("pair", pair), ("log_degree", log_degree)):
+        if not _is_ordinary(tensor):
+            yield f"{name} is a {type(tensor).__name__}"
+        if tensor.device.type != "cpu":
+            yield f"{name} is on {tensor.device}; the fused unit is for the CPU"
+    if x.dtype not in SUFFIXES or pair.dtype != x.dtype:
+        yield f"x is {x.dtype} and pair {pair.dtype}; the fused unit is for float32 and float64"
+    if log_degree.requires_grad:
+        yield "log_degree requires a gradient"
+
+
+def _of_the_surroundings() -> Iterator[str]:
+    if torch.is_autocast_enabled("cpu"):
+        yield "autocast is on"
+    if torch.jit.is_tracing():
+        yield "torch.jit is tracing"
+    if not torch.compiler.is_compiling():
+        if torch._C._are_functorch_transforms_active():  # no public function tells
+            yield "a torch.func transform is in progress"
+        if forward_ad._current_level >= 0:
+            yield "forward-mode differentiation is in progress"
+        if any(_GLOBAL_HOOKS):
+            yield "hooks are registered on all modules"
+
+
+def _of_the_modules(layers: Sequence[FusableLayer]) -> Iterator[str]:
+    for (kind, name), defined in _DEFINED.items():
+        if getattr(kind, name) is not defined:
+            yield f"{kind.__name__}.{name} was replaced"
+    for number, layer in enumerate(layers):
+        for path, part in layer.named_modules():
+            where = f"layer {number}, {path}," if path else f"layer {number}"
+            if type(part) not in _KNOWN:
+                yield f"{where} is a {type(part).__name__}"
+            elif not _KNOWN[type(part)].isdisjoint(vars(part)):
+                yield f"{where} has a {min(_KNOWN[type(part)] & vars(part).keys())} of its own"
+            elif (path or len(layers) > 1) and any(getattr(part, hooks) for hooks in _HOOKS):
+                yield f"{where} has a hook"
+
+
+def _of_the_weights(layers: Sequence[FusableLayer], x: Tensor) -> Iterator[str]:
+    for number, layer in enumerate(layers):
+        for name, weight, shape in layer_tensors(layer):
+            if weight is None or shape is None:
+                if weight is not shape:
+                    yield f"layer {number}, {name}, is {'missing' if weight is None else 'unexpected'}"
+            elif weight.shape != shape:
+                yield f"layer {number}, {name}, has shape {tuple(weight.shape)} instead of {shape}"
+            elif weight.dtype != x.dtype or weight.device != x.device or not _is_ordinary(weight):
+                yield f"layer {number}, {name}, is a {type(weight).__name__} of {weight.dtype} on {weight.device}"
+
+
+def _of_the_settings(layers: Sequence[FusableLayer]) -> Iterator[str]:
+    for number, layer in enumerate(layers):
+        if layer.attention.activation is not torch.relu:
+            yield f"layer {number}, attention, has another activation than ReLU"
+        if layer.activation not in (torch.relu, torch.nn.functional.gelu):
+            yield f"layer {number} has another activation than ReLU and GELU"
+        if number + 1 < len(layers) and not layer.update_pairs:
+            yield f"layer {number} does not rewrite pairs, and is not the last"
+        norms = [layer.pair_norm, layer.node_norm, layer.ffn_norm]
+        if len({(norm.eps, norm.uses_batch_statistics) for norm in norms}) > 1:
+            yield f"layer {number} has norms that differ in eps or mode"
+        if stack_options(layer) != stack_options(layers[0]):
+            yield f"layer {number} has other settings than layer 0"
+
+
+def _is_ordinary(tensor: Tensor) -> bool:
+    """Whether it is no subclass with ideas of its own; what a compiler shows us is its own affair."""
+    return type(tensor) in (Tensor, nn.Parameter) or torch.compiler.is_compiling()
