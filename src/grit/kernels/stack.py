@@ -29,7 +29,7 @@ SEEDS = 4  # in a layer: of the dropouts on attention weights, pairs, nodes and 
 
 _SUM_OVER_PROCESSES = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_double), ctypes.c_int64)
 _GIVEN_BACK = ("x_out", "pair_out", "mean", "variance")
-_NODES = ("node_sum", "pair_sum", "updated", "fed", "nodes_out")
+_NODES = ("node_sum", "pair_sum", "updated", "fed")
 _AFFINE = ("scale", "shift", "inverse_deviation")
 
 
@@ -45,7 +45,7 @@ class _Stack(ctypes.Structure):
         ("attention_dropout", Dropout),
         ("dropout", Dropout),
         *pointers("x", "pair", "log_degree", "weights", "statistics"),
-        *pointers(*_GIVEN_BACK, *_NODES, "logsumexp", "pairs_out", *_AFFINE),
+        *pointers(*_GIVEN_BACK, *_NODES, "nodes_out", "pairs_out", "logsumexp", *_AFFINE),
         *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grads", "room"),
     )
 
@@ -60,21 +60,23 @@ class StackOutput(NamedTuple):
         x: (N, D), after the last layer.
         pair: (P, D), after the last layer; (0, D) if that does not rewrite pairs.
         mean: (L, 3, D), of the rows that each normalisation saw, or the running mean where that is used.
-        variance: (L, 3, D), of those rows as a sample; not set where running statistics are used.
-        nodes: (5, L, N, D), kept for the backward pass, as the following ones; without elements if nothing is kept.
-        logsumexp: (L, N, H).
-        pairs: (layers that rewrite pairs, P, D), before their normalisation.
-        affine: (3, L, 3, D).
+        variance: (L, 3, D), of those rows as a sample; 0 where running statistics are used.
+        affine: (3, L, 3, D), kept for the backward pass: the normalisations as scale, shift, and 1 / deviation.
+        nodes: (4, L, N, D), kept as well, as the following ones; without elements if nothing is to be kept.
+        nodes_out: (L - 1, N, D), x after every layer but the last.
+        pairs_out: (layers that rewrite pairs, P, D), pairs after them, before their normalisation.
+        logsumexp: (L, N, H), of the logits.
     """
 
     x: Tensor
     pair: Tensor
     mean: Tensor
     variance: Tensor
-    nodes: Tensor
-    logsumexp: Tensor
-    pairs: Tensor
     affine: Tensor
+    nodes: Tensor
+    nodes_out: Tensor
+    pairs_out: Tensor
+    logsumexp: Tensor
 
 
 def num_layers(weights: list[Tensor]) -> int:
@@ -87,26 +89,29 @@ def rewrites_pairs(weights: list[Tensor]) -> bool:
     return weights[-len(WEIGHTS) + WEIGHTS.index("pair_out_weight")].numel() > 0
 
 
-def _kept(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Room for nodes, logsumexp and pairs."""
-    layers = num_layers(weights) if keep else 1
-    rewriting = layers - (not rewrites_pairs(weights)) if keep else int(num_layers(weights) > 1)
-    nodes, logsumexp = x.new_empty(len(_NODES), layers, *x.shape), x.new_empty(layers, x.shape[0], heads)
-    return nodes, logsumexp, pair.new_empty(rewriting, *pair.shape)
+def _room(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> list[Tensor]:
+    """For nodes, nodes_out, pairs_out and logsumexp; where nothing is kept, layers use the same room one after another."""
+    layers = num_layers(weights)
+    sizes = (layers, layers - 1, layers - 1 + rewrites_pairs(weights))
+    of_nodes, between, of_pairs = sizes if keep else (min(size, 1) for size in sizes)
+    return [
+        x.new_empty(len(_NODES), of_nodes, *x.shape),
+        x.new_empty(between, *x.shape),
+        pair.new_empty(of_pairs, *pair.shape),
+        x.new_empty(of_nodes, x.shape[0], heads),
+    ]
 
 
 def _empty(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> StackOutput:
     """The outputs, not yet filled in."""
     layers, width = num_layers(weights), x.shape[1]
-    kept = _kept(x, pair, weights, heads, keep) if keep else (x.new_empty(0), x.new_empty(0), x.new_empty(0))
-    mean, variance = (x.new_empty(layers, NORMS, width) for _ in range(2))
     return StackOutput(
         x.new_empty(x.shape),
         pair.new_empty(pair.shape if rewrites_pairs(weights) else (0, width)),
-        mean,
-        variance,
-        *kept,
-        x.new_empty(len(_AFFINE), layers, NORMS, width),
+        x.new_zeros(layers, NORMS, width),
+        x.new_zeros(layers, NORMS, width),
+        x.new_zeros(len(_AFFINE), layers, NORMS, width),
+        *(_room(x, pair, weights, heads, keep) if keep else [x.new_empty(0) for _ in range(4)]),
     )
 
 
@@ -127,7 +132,7 @@ def layer_stack(
     eps: float,
     gelu: bool,
     keep: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """L layers -> the fields of `StackOutput`.
 
     x is (N, D), pair (P, D), log_degree (N,); row_ptr (N + 1,) and key (P,) are those of the pairs. weights are those of every
@@ -138,8 +143,10 @@ def layer_stack(
     out = _empty(x, pair, weights, heads, keep)
     call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, heads, clamp, attention_dropout,
                     dropout, eps, gelu, keep)  # fmt: skip
-    nodes, logsumexp, pairs = (out.nodes, out.logsumexp, out.pairs) if keep else _kept(x, pair, weights, heads, keep)
-    _set_kept(call, nodes, logsumexp, out.pair if not keep and rewrites_pairs(weights) else pairs, out.affine)
+    nodes, nodes_out, pairs_out, logsumexp = out[5:] if keep else _room(x, pair, weights, heads, keep)
+    if not keep and rewrites_pairs(weights):
+        pairs_out = out.pair  # written over from layer to layer
+    _set_kept(call, out.affine, nodes, nodes_out, pairs_out, logsumexp)
     call.set(x_out=out.x, pair_out=out.pair, mean=out.mean, variance=out.variance)
     _run(call, "grit_stack_forward")
     return tuple(out)  # type: ignore[return-value]
@@ -165,10 +172,11 @@ def layer_stack_backward(
     statistics: list[Tensor],
     seeds: Tensor,
     mean: Tensor,
-    nodes: Tensor,
-    logsumexp: Tensor,
-    pairs: Tensor,
     affine: Tensor,
+    nodes: Tensor,
+    nodes_out: Tensor,
+    pairs_out: Tensor,
+    logsumexp: Tensor,
     heads: int,
     clamp: float | None,
     attention_dropout: float,
@@ -180,7 +188,7 @@ def layer_stack_backward(
     grads = _empty_grads(x, pair, weights)
     call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, heads, clamp, attention_dropout,
                     dropout, eps, gelu, True)  # fmt: skip
-    _set_kept(call, nodes, logsumexp, pairs, affine)
+    _set_kept(call, affine, nodes, nodes_out, pairs_out, logsumexp)
     if grad_pair_out is None and rewrites_pairs(weights):
         grad_pair_out = torch.zeros_like(pair)
     call.set(mean=mean, grad_x_out=grad_x_out, grad_pair_out=grad_pair_out, grad_x=grads[0], grad_pair=grads[1])
@@ -242,9 +250,11 @@ def _prepare(
     return call
 
 
-def _set_kept(call: Call, nodes: Tensor, logsumexp: Tensor, pairs: Tensor, affine: Tensor) -> None:
-    call.set(logsumexp=logsumexp, pairs_out=pairs, **dict(zip(_NODES, nodes, strict=True)))
-    call.set(**dict(zip(_AFFINE, affine, strict=True)))
+def _set_kept(
+    call: Call, affine: Tensor, nodes: Tensor, nodes_out: Tensor, pairs_out: Tensor, logsumexp: Tensor
+) -> None:
+    call.set(nodes_out=nodes_out, pairs_out=pairs_out, logsumexp=logsumexp)
+    call.set(**dict(zip(_NODES, nodes, strict=True)), **dict(zip(_AFFINE, affine, strict=True)))
 
 
 _failures: list[BaseException] = []  # of sums over processes, raised again when the kernel has returned

@@ -27,7 +27,7 @@ def fusable(*kinds: type[nn.Module]) -> None:
     """Enter exact classes whose forward pass the fused unit computes."""
     for kind in kinds:
         _KNOWN[kind] = frozenset(dir(kind))
-        _DEFINED.update({(kind, name): getattr(kind, name) for name in ("forward", "__call__", "rho") if name in _KNOWN[kind]})
+        _DEFINED.update({(kind, name): getattr(kind, name) for name in ("forward", "rho") if name in _KNOWN[kind]})
 
 
 def why_not_fused(layers: Sequence[FusableLayer], x: Tensor, pair: Tensor, log_degree: Tensor) -> str | None:
@@ -96,6 +96,8 @@ def _of_the_modules(layers: Sequence[FusableLayer]) -> Iterator[str]:
 
 def _of_the_weights(layers: Sequence[FusableLayer], x: Tensor) -> Iterator[str]:
     for number, layer in enumerate(layers):
+        if layer.attention.num_heads * layer.attention.head_dim != x.shape[1]:
+            yield f"layer {number} is not for rows of {x.shape[1]}"
         for name, weight, shape in layer_tensors(layer):
             if weight is None or shape is None:
                 if weight is not shape:

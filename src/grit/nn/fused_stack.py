@@ -56,6 +56,7 @@ class StackOptions(NamedTuple):
     eps: float
     gelu: bool
     batch_statistics: bool
+    ffn_width: int
 
 
 def stack_options(layer: FusableLayer) -> StackOptions:
@@ -69,6 +70,7 @@ def stack_options(layer: FusableLayer) -> StackOptions:
         eps=layer.node_norm.eps,
         gelu=layer.activation is F.gelu,
         batch_statistics=layer.node_norm.uses_batch_statistics,
+        ffn_width=layer.ffn_in.out_features,
     )
 
 
@@ -145,7 +147,7 @@ def run_stack(
             weights,
             statistics,
             _draw_seeds(options, len(layers), layers[-1].update_pairs),
-            *options[:-1],
+            *options[:6],
             keep,
         )
     )
@@ -179,7 +181,7 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
     """What the backward pass needs."""
     x, pair, log_degree, row_ptr, key, weights, statistics, seeds, *options, keep = inputs
     out = StackOutput(*output)
-    ctx.counts, ctx.options, ctx.keep = (len(weights), len(statistics)), options, keep
+    ctx.num_weights, ctx.options, ctx.keep = len(weights), options, keep
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(*out[2:])
     ctx.save_for_backward(x, pair, log_degree, row_ptr, key, seeds, out.mean, *out[4:], *weights, *statistics)
@@ -187,8 +189,8 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
 
 def _backward(ctx: Any, grad_x: Tensor | None, grad_pair: Tensor | None, *_: None) -> tuple[Any, ...]:
     """Gradients of the inputs of `layer_stack`, by the fused unit; a graph of them, if asked for, by the plain form."""
-    x, pair, log_degree, row_ptr, key, seeds, mean, nodes, logsumexp, pairs, affine, *rest = ctx.saved_tensors
-    weights, statistics = rest[: ctx.counts[0]], rest[ctx.counts[0] :]
+    x, pair, log_degree, row_ptr, key, seeds, *rest = ctx.saved_tensors
+    mean_and_kept, weights, statistics = rest[:6], rest[6 : 6 + ctx.num_weights], rest[6 + ctx.num_weights :]
     if grad_x is None:
         grad_x = torch.zeros_like(x)
     if not ctx.keep:
@@ -202,7 +204,7 @@ def _backward(ctx: Any, grad_x: Tensor | None, grad_pair: Tensor | None, *_: Non
     else:
         grads = layer_stack_backward(
             grad_x, grad_pair, x, pair, log_degree, row_ptr, key, weights, statistics, seeds,
-            mean, nodes, logsumexp, pairs, affine, *ctx.options,
+            *mean_and_kept, *ctx.options,
         )  # fmt: skip
     of_weights = [grad if weight.numel() else None for grad, weight in zip(grads[2:], weights, strict=True)]
     return grads[0], grads[1], None, None, None, of_weights, [None] * len(statistics), *[None] * 8

@@ -41,9 +41,8 @@ void stack_forward(const Stack<T>& s) {
     pair_forward(layer);
     node_update_forward(layer);
     ffn_forward(layer);
-    const bool last = number + 1 == s.layers;
-    apply_norm(layer, kFfnNorm, layer.fed, s.nodes, last ? s.x_out : layer.x_out);
-    if (last && layer.pair_out) apply_norm(layer, kPairNorm, layer.pair_out, layer.pairs, s.pair_out);
+    apply_norm(layer, kFfnNorm, layer.fed, s.nodes, layer.x_out);
+    if (number + 1 == s.layers && layer.pair_out) apply_norm(layer, kPairNorm, layer.pair_out, layer.pairs, s.pair_out);
   }
 }
 

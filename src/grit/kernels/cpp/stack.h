@@ -41,11 +41,12 @@ struct Stack {
   // Given back: x and, if the last layer rewrites pairs, pairs after the last layer, and the batch's moments.
   T *x_out, *pair_out;   // (N, D), (P, D)
   T *mean, *variance;    // (L, kNorms, D): the variance is that of a sample, divided by rows - 1
-  // Kept for the backward pass; with `keep` off only the first of L is there.
-  T *node_sum, *pair_sum, *updated, *fed, *nodes_out;  // (L, N, D); `nodes_out` is x after each layer
-  T* logsumexp;                                        // (L, N, H): of each query's logits
-  T* pairs_out;                                        // (layers that rewrite pairs, P, D), before their normalisation
-  T *scale, *shift, *inverse_deviation;                // (L, kNorms, D): each normalisation as rows * scale + shift
+  // Kept for the backward pass; with `keep` off only the first of each is there, and layers use it one after another.
+  T *node_sum, *pair_sum, *updated, *fed;  // (L, N, D)
+  T* nodes_out;                            // (L - 1, N, D): x after every layer but the last
+  T* pairs_out;                            // (layers that rewrite pairs, P, D), before their normalisation
+  T* logsumexp;                            // (L, N, H): of each query's logits
+  T *scale, *shift, *inverse_deviation;    // (L, kNorms, D): each normalisation as rows * scale + shift
 
   // The backward pass: given (null where nobody asks), wanted, and room to work in.
   const T *grad_x_out, *grad_pair_out;
@@ -81,7 +82,8 @@ struct Layer {
     pair_scale = layer ? s.scale + s.at_norm(layer - 1, kPairNorm) : nullptr;
     pair_shift = layer ? s.shift + s.at_norm(layer - 1, kPairNorm) : nullptr;
     node_sum = s.node_sum + row * nodes_size, pair_sum = s.pair_sum + row * nodes_size;
-    updated = s.updated + row * nodes_size, fed = s.fed + row * nodes_size, x_out = s.nodes_out + row * nodes_size;
+    updated = s.updated + row * nodes_size, fed = s.fed + row * nodes_size;
+    x_out = layer + 1 == s.layers ? s.x_out : s.nodes_out + row * nodes_size;
     logsumexp = s.logsumexp + row * nodes * s.heads;
     pair_out = w.pair_out_weight ? s.pairs_out + row * pairs_size : nullptr;
     attention_dropout = seeded(s.attention_dropout, kAttentionSeed), pair_dropout = seeded(s.dropout, kPairSeed);

@@ -1,4 +1,4 @@
-"""The fused form against the plain one, which is the definition."""
+"""The fused unit against the plain form, which is the definition: one layer; `tests/nn/test_fused_stack.py` has several."""
 
 import copy
 
@@ -11,16 +11,15 @@ from torch_geometric.data import Data
 import grit
 from grit import kernels
 from grit.graphs.convert import pack
-from grit.kernels.pair_attention import fused_is_possible
-from grit.nn.attention import GritAttention
-from grit.nn.attention.contract import PairRows
+from grit.kernels.stack import layer_stack
+from grit.nn.can_fuse import why_not_fused
 from grit.nn.layer import GritLayer
 from tests.graph_strategies import featured_graphs, graphs
 
 pytestmark = pytest.mark.skipif(kernels.status().active != "fused", reason=kernels.status().reason)
 
 
-def setting(data_list, *, kind="all", seed=0, dtype=torch.float64, training=True, affine=False, **options):
+def setting(data_list, *, kind="all", seed=0, dtype=torch.float64, training=True, **options):
     options = {"hidden_dim": 12, "num_heads": 2, **options}
     torch.manual_seed(seed)
     layer = GritLayer(**options).to(dtype).train(training)
@@ -29,20 +28,19 @@ def setting(data_list, *, kind="all", seed=0, dtype=torch.float64, training=True
     packed = pack(data_list)
     pairs = grit.choose_pairs(packed, kind)
     width = options["hidden_dim"]
-    x, rows = torch.randn(packed.num_nodes, width, dtype=dtype), torch.randn(pairs.num_pairs, width, dtype=dtype)
-    scale, shift = (torch.randn(width, dtype=dtype), torch.randn(width, dtype=dtype)) if affine else (None, None)
-    return layer, x, PairRows(rows, scale, shift), pairs, torch.rand(packed.num_nodes, dtype=dtype)
+    x, pair = torch.randn(packed.num_nodes, width, dtype=dtype), torch.randn(pairs.num_pairs, width, dtype=dtype)
+    return layer, x, pair, pairs, torch.rand(packed.num_nodes, dtype=dtype)
 
 
 def outcome(form, layer, x, pair, pairs, log_degree, *, seed=5):
     """Outputs, all gradients, and the buffers afterwards, for a loss that reads every output with its own weight."""
     layer = copy.deepcopy(layer)
-    leaves = [t.clone().requires_grad_() for t in (x, *pair) if t is not None]
+    leaves = [t.clone().requires_grad_() for t in (x, pair)]
     torch.manual_seed(seed)
     with kernels.use(form):
-        assert layer.attention.can_fuse(x, pair) == (form == "fused")
-        out_x, out_pair = layer.step(leaves[0], PairRows(*leaves[1:]), pairs, log_degree)
-    outputs = [out_x, out_pair.normalised()] if layer.update_pairs else [out_x]
+        assert (why_not_fused([layer], x, pair, log_degree) is None) == (form == "fused")
+        out_x, out_pair = layer(*leaves, pairs, log_degree)
+    outputs = [out_x, out_pair] if layer.update_pairs else [out_x]
     torch.manual_seed(seed + 1)
     loss = sum((out * torch.randn_like(out)).sum() for out in outputs)
     wanted = [*leaves, *layer.parameters()]
@@ -77,14 +75,14 @@ SEVERAL = [Data(edge_index=EDGES[:, :k], num_nodes=n) for n, k in ((5, 4), (9, 4
     st.tuples(st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.4])),
     st.booleans(),
     st.booleans(),
-    st.booleans(),
+    st.sampled_from(["relu", "gelu"]),
 )
-def test_fused_is_plain(data_list, kind, shape, clamp, dropouts, training, affine, update_pairs):
+def test_fused_is_plain(data_list, kind, shape, clamp, dropouts, training, update_pairs, activation):
     given = setting(
         data_list,
         kind=kind,
         training=training,
-        affine=affine,
+        activation=activation,
         hidden_dim=shape[0],
         num_heads=shape[1],
         clamp=clamp,
@@ -103,7 +101,6 @@ def test_the_published_widths(shape, training):
     given = setting(
         SEVERAL,
         training=training,
-        affine=True,
         hidden_dim=shape[0],
         num_heads=shape[1],
         attention_dropout=0.2,
@@ -112,34 +109,19 @@ def test_the_published_widths(shape, training):
     assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
 
 
-@pytest.mark.parametrize("shape", [(64, 8), (26, 2), (24, 3)])
-def test_the_projection_kept_or_computed_again_is_the_same(shape, monkeypatch):
-    given = setting(SEVERAL, affine=True, hidden_dim=shape[0], num_heads=shape[1], attention_dropout=0.2, dropout=0.1)
-    lean = outcome("fused", *given)
-    monkeypatch.setenv("GRIT_MEMORY", "fast")
-    fast = outcome("fused", *given)
-    for ours, theirs in zip(lean[0] + list(lean[1]), fast[0] + list(fast[1]), strict=True):
-        assert torch.equal(ours, theirs)
-    monkeypatch.setenv("GRIT_MEMORY", "much")
-    with pytest.raises(grit.GritError, match="GRIT_MEMORY must be lean or fast, got 'much'"):
-        outcome("fused", *given)
-
-
-def test_layer_norm():
-    given = setting(SEVERAL, norm="layer")
+def test_more_heads_than_lanes():
+    given = setting(SEVERAL, hidden_dim=128, num_heads=64)
     assert_same(outcome("fused", *given), outcome("plain", *given), outputs=1e-10, gradients=1e-8)
 
 
 @pytest.mark.parametrize("shape", [(64, 8), (52, 4), (48, 8)])
 def test_float32_outputs_to_rounding(shape):
-    given = setting(SEVERAL, dtype=torch.float32, affine=True, hidden_dim=shape[0], num_heads=shape[1], training=False)
+    given = setting(SEVERAL, dtype=torch.float32, hidden_dim=shape[0], num_heads=shape[1], training=False)
     ours, plain = outcome("fused", *given)[0], outcome("plain", *given)[0]
-    doubled = setting(SEVERAL, affine=True, hidden_dim=shape[0], num_heads=shape[1], training=False)
+    doubled = setting(SEVERAL, hidden_dim=shape[0], num_heads=shape[1], training=False)
     for part, other in zip(given[0].state_dict().values(), doubled[0].state_dict().values(), strict=True):
         other.copy_(part)
-    exact = outcome(
-        "plain", doubled[0], given[1].double(), PairRows(*(t.double() for t in given[2])), given[3], given[4].double()
-    )[0]
+    exact = outcome("plain", doubled[0], given[1].double(), given[2].double(), given[3], given[4].double())[0]
     for fused, plainly, truth in zip(ours, plain, exact, strict=True):
         # As near to the truth as the plain form is, give or take the last bits.
         error, allowed = (fused - truth).abs().max(), (plainly - truth).abs().max()
@@ -160,18 +142,8 @@ def test_one_and_two_threads_give_the_same_bits():
     results = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-        layer, x, pair, pairs, _ = given
-        with kernels.use("fused"):
-            attention, rows = layer.attention, pair.rows.clone().requires_grad_()
-            torch.manual_seed(1)
-            result = attention.fused(x, PairRows(rows), pairs, layer.pair_out, pair_dropout=0.1, want_moments=True)
-            loss = (
-                result.node_sum.sum() + (result.pair_sum * 2).sum() + result.out.sin().sum() + result.deviations.sum()
-            )
-            layer.zero_grad()
-            loss.backward()
-        grads = [p.grad.clone() for p in layer.parameters() if p.grad is not None]
-        results.append([*result, rows.grad, *grads])
+        outputs, gradients, buffers = outcome("fused", *given)
+        results.append([*outputs, *gradients, *buffers])
     torch.set_num_threads(1)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
@@ -182,14 +154,12 @@ def test_gradcheck():
         SEVERAL[:2], hidden_dim=4, num_heads=2, attention_dropout=0.3, dropout=0.2
     )
 
-    def run(x, rows, scale):
+    def run(x, pair):
         torch.manual_seed(0)
         with kernels.use("fused"):
-            out, pair = copy.deepcopy(layer).step(x, PairRows(rows, scale, torch.ones(4).double()), pairs, log_degree)
-        return out, pair.normalised()
+            return copy.deepcopy(layer)(x, pair, pairs, log_degree)
 
-    leaves = tuple(t.requires_grad_() for t in (x, pair.rows, torch.rand(4, dtype=torch.float64) + 0.5))
-    assert torch.autograd.gradcheck(run, leaves, atol=1e-5)
+    assert torch.autograd.gradcheck(run, (x.requires_grad_(), pair.requires_grad_()), atol=1e-5)
 
 
 def test_zeros_under_the_root_have_gradient_zero():
@@ -207,16 +177,16 @@ def test_a_nan_weight_gives_nan(where):
     layer, x, pair, pairs, log_degree = setting(SEVERAL, dtype=torch.float32, training=False)
     layer.attention.get_parameter(where).data.view(-1)[0] = torch.nan
     with kernels.use("fused"), torch.no_grad():
-        out, _ = layer.step(x, pair, pairs, log_degree)
+        out, _ = layer(x, pair, pairs, log_degree)
     assert torch.isnan(out).any(1).all()
 
 
 def test_infinity_is_not_swallowed():
     layer, x, pair, pairs, log_degree = setting(SEVERAL, dtype=torch.float32, training=False)
-    pair.rows[0, 0] = torch.inf
+    pair[0, 0] = torch.inf
     with kernels.use("fused"), torch.no_grad():
-        out, rows = layer.step(x, pair, pairs, log_degree)
-    assert not torch.isfinite(rows.rows[0]).all()
+        out, rows = layer(x, pair, pairs, log_degree)
+    assert not torch.isfinite(rows[0]).all()
     assert not torch.isfinite(out[0]).all()
 
 
@@ -243,19 +213,14 @@ def test_whole_models_agree(data_list):
         assert_near(ours, theirs, 1e-7)
 
 
-def test_what_the_fused_form_is_for():
-    x, pair = torch.randn(3, 8), torch.randn(9, 8)
-    assert fused_is_possible(x, pair, 8, 2)
-    assert not fused_is_possible(x.half(), pair.half(), 8, 2)
-    assert not fused_is_possible(x, pair.double(), 8, 2)
-    assert not fused_is_possible(x.to("meta"), pair.to("meta"), 8, 2)
-    assert not fused_is_possible(x, pair, 2048, 8)
-    with kernels.use("plain"):
-        assert not fused_is_possible(x, pair, 8, 2)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert not fused_is_possible(x, pair, 8, 2)
-    gelu = GritAttention(hidden_dim=8, num_heads=2, activation="gelu")
-    assert not gelu.can_fuse(x, PairRows(pair))
+def test_evaluation_keeps_nothing_and_gives_the_same():
+    given = setting(SEVERAL, training=False)
+    layer, *inputs = given
+    with kernels.use("fused"), torch.no_grad():
+        outputs = layer(*inputs)
+    for ours, theirs in zip(outputs, outcome("fused", *given)[0], strict=True):
+        assert torch.equal(ours, theirs)
+        assert ours.grad_fn is None
 
 
 def test_compiled_and_exported():
@@ -271,12 +236,12 @@ def test_compiled_and_exported():
 
     module = Fused()
     with kernels.use("fused"), torch.no_grad():
-        wanted = module(x, pair.rows)
+        wanted = module(x, pair)
         compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
-        torch.testing.assert_close(compiled(x, pair.rows), wanted)
-        exported = torch.export.export(module, (x, pair.rows))
-        assert "pair_attention" in str(exported.graph)
-        torch.testing.assert_close(exported.module()(x, pair.rows), wanted)
+        torch.testing.assert_close(compiled(x, pair), wanted)
+        exported = torch.export.export(module, (x, pair))
+        assert "grit.layer_stack" in str(exported.graph)
+        torch.testing.assert_close(exported.module()(x, pair), wanted)
 
 
 def test_compiled_gradients():
@@ -284,27 +249,38 @@ def test_compiled_gradients():
     results = []
     with kernels.use("fused"):
         for run in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
-            leaves = [t.clone().requires_grad_() for t in (x, pair.rows)]
+            leaves = [t.clone().requires_grad_() for t in (x, pair)]
             out, rows = run(*leaves, pairs, log_degree)
             results.append(torch.autograd.grad((out.sin().sum() + rows.sin().sum()), leaves))
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
-def test_operators_pass_torchs_own_checks():
-    layer, x, pair, pairs, _ = setting(SEVERAL[:2], hidden_dim=4, num_heads=2)
-    attention = layer.attention
-    leaf = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
-    arguments = (
-        leaf(x),
-        *(leaf(p) for p in (*attention.query.parameters(), attention.key.weight, attention.value.weight)),
-        *(leaf(pair.rows), None, None),
-        *(leaf(p) for p in (*attention.pair_scale.parameters(), *attention.pair_shift.parameters(), attention.score)),
-        *(leaf(p) for p in layer.pair_out.parameters()),
-        *(pairs.row_ptr, pairs.key, torch.tensor([1, 2]), 5.0, 0.1, 0.1, True, True),
+@pytest.mark.parametrize(("training", "update_pairs"), [(True, True), (False, True), (True, False)])
+def test_the_operator_passes_torchs_own_checks(training, update_pairs, monkeypatch):
+    layer, x, pair, pairs, log_degree = setting(
+        SEVERAL[:2], hidden_dim=4, num_heads=2, training=training, update_pairs=update_pairs, attention_dropout=0.1
     )
+    seen = []
+
+    def watched(*arguments):
+        seen.append(arguments)
+        return layer_stack(*arguments)
+
+    monkeypatch.setattr("grit.nn.fused_stack.layer_stack", watched)
+    with kernels.use("fused"):
+        layer(x.requires_grad_(), pair.requires_grad_(), pairs, log_degree)
     torch.library.opcheck(
-        torch.ops.grit.pair_attention.default,
-        arguments,
-        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+        torch.ops.grit.layer_stack.default,
+        seen[0],
+        test_utils=("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"),
     )
+
+
+def test_what_was_not_kept_cannot_be_differentiated(monkeypatch):
+    layer, x, pair, pairs, log_degree = setting(SEVERAL[:2])
+    monkeypatch.setattr("grit.nn.fused_stack.layer_stack", lambda *arguments: layer_stack(*arguments[:-1], False))
+    with kernels.use("fused"):
+        out, _ = layer(x, pair, pairs, log_degree)
+    with pytest.raises(grit.GritError, match="keep=False"):
+        out.sum().backward()
