@@ -3,7 +3,6 @@ import torch
 from torch_geometric.data import Data
 
 import grit
-from grit.nn.attention.contract import PairRows
 from grit.nn.heads import HEADS, READOUTS, HalvingHead, MLPHead, readout_class
 
 
@@ -20,26 +19,25 @@ def batch_with_labels(pairs="all"):
 def test_every_readout_gives_its_rows(level, pooling):
     batch = batch_with_labels()
     readout = readout_class(level, pooling)(4)
-    rows = readout(torch.randn(5, 4), PairRows(torch.randn(batch.num_pairs, 4)), batch)
+    rows = readout(torch.randn(5, 4), torch.randn(batch.num_pairs, 4), batch)
     assert rows.shape == ({"graph": 2, "node": 5, "edge": 4}[level], 4)
 
 
 def test_pooling():
     batch = batch_with_labels()
     x = torch.arange(5.0).unsqueeze(1)
-    assert readout_class("graph", "sum")(1)(x, PairRows(x), batch).tolist() == [[1.0], [9.0]]
-    assert readout_class("graph", "mean")(1)(x, PairRows(x), batch).tolist() == [[0.5], [3.0]]
+    assert readout_class("graph", "sum")(1)(x, x, batch).tolist() == [[1.0], [9.0]]
+    assert readout_class("graph", "mean")(1)(x, x, batch).tolist() == [[0.5], [3.0]]
 
 
 def test_edge_readout_reads_source_target_and_pair():
     batch = batch_with_labels()
     readout = readout_class("edge", "none")(4)
     x, pair = torch.randn(5, 4), torch.randn(batch.num_pairs, 4)
-    scale, shift = torch.randn(4), torch.randn(4)
-    rows = readout(x, PairRows(pair, scale, shift), batch)
+    rows = readout(x, pair, batch)
     # Label 2 is node 0 -> node 1 of the second graph: nodes 2 and 3; its pair has query 3, key 2.
     at = int(batch.pairs.find(torch.tensor([3]), torch.tensor([2])))
-    wanted = torch.relu(readout.linear(torch.cat([x[2], x[3], pair[at] * scale + shift])))
+    wanted = torch.relu(readout.linear(torch.cat([x[2], x[3], pair[at]])))
     torch.testing.assert_close(rows[2], wanted)
 
 
@@ -47,7 +45,7 @@ def test_edge_readout_needs_its_pairs():
     readout = readout_class("edge", "none")(4)
     batch = batch_with_labels(pairs="edges")
     with pytest.raises(grit.GritError, match="sparse attention leaves out.*pairs='all'"):
-        readout(torch.randn(5, 4), PairRows(torch.randn(batch.num_pairs, 4)), batch)
+        readout(torch.randn(5, 4), torch.randn(batch.num_pairs, 4), batch)
     unlabelled = grit.PairBatch.from_data_list([Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2)])
     with pytest.raises(grit.GritError, match="needs the pairs to predict for"):
         readout(torch.randn(2, 4), torch.randn(4, 4), unlabelled)

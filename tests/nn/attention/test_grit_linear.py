@@ -3,7 +3,6 @@ from torch_geometric.data import Data
 
 import grit
 from grit.graphs.convert import pack
-from grit.nn.attention.contract import PairRows
 from grit.nn.attention.grit import GritAttention
 from grit.nn.attention.grit_linear import GritLinearAttention
 
@@ -38,11 +37,6 @@ def test_differs_from_grit_by_the_square_root_alone():
         torch.nn.init.ones_(attention.query.bias)
         torch.nn.init.ones_(attention.pair_scale.bias)
     torch.testing.assert_close(linear(x, pair, pairs).node, with_root(x, pair, pairs).node)
-
-
-def test_is_never_fused():
-    linear, x, pair, _ = setting()
-    assert not linear.float().can_fuse(x.float(), PairRows(pair.float()))
 
 
 def test_a_layer_gives_the_same_with_either_form_of_the_kernels():
