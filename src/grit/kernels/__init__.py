@@ -6,7 +6,7 @@ tile in cache, on CPU in float32 and float64. It is compiled on first use. ``GRI
 a program, chooses.
 """
 
-from grit.kernels.choice import Status, status, use
+from grit.kernels.backend import Status, status, use
 from grit.kernels.memory import keep_freed_memory
 
 __all__ = ["Status", "keep_freed_memory", "status", "use"]

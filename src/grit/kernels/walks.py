@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grit.graphs.packed import PackedGraphs
-from grit.kernels.choice import library
+from grit.kernels.backend import library
 from grit.kernels.native import SUFFIXES, Call, integers, pointers
 
 

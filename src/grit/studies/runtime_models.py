@@ -13,7 +13,7 @@ from grit.datasets import DATASETS
 from grit.encodings import encoding_kind
 from grit.graphs.batch import PairBatch
 from grit.graphs.store import GraphStore
-from grit.kernels.choice import choice
+from grit.kernels.backend import choice
 from grit.nn.build import build_network
 from grit.training.config import Recipe
 from grit.training.optimisation import build_optimizer
