@@ -29,6 +29,7 @@ class KernelHook(BuildHookInterface[Any]):
         kernels = Path(self.root, "src", "grit", "kernels")
         compiler, processor = _module(kernels / "compiler.py"), _module(kernels / "processor.py")
         self.folder = Path(tempfile.mkdtemp(prefix="grit-wheel-"))
+        libraries = []
         try:
             for level in processor.LEVELS:
                 library = self.folder / f"grit-{level}.so"
@@ -40,11 +41,11 @@ class KernelHook(BuildHookInterface[Any]):
                         "only g++ can make a library that uses torch's OpenMP; set CXX=g++"
                     )
                 library.chmod(0o755)
-                build_data["force_include"][str(library)] = f"grit/kernels/lib/{library.name}"
+                libraries.append(library)
         except compiler.KernelsUnavailable as problem:
-            build_data["force_include"].clear()
             self.app.display_warning(f"a wheel without compiled kernels: {problem}")
             return
+        build_data["force_include"] |= {str(file): f"grit/kernels/lib/{file.name}" for file in libraries}
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
 
