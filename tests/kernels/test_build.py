@@ -276,6 +276,13 @@ def test_a_file_in_the_way_of_the_cache(machine, capsys):
     assert len(lines(capsys)) == 1
 
 
+def test_no_home(machine, monkeypatch):
+    for name in ("GRIT_KERNEL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert build.load_library().file.parent == machine.temporary / f"grit-kernels-{os.geteuid()}"
+
+
 def test_no_folder_at_all(machine, monkeypatch):
     (machine.temporary / "file").write_text("in the way")
     monkeypatch.setenv("GRIT_KERNEL_CACHE", str(machine.temporary / "file" / "cache"))

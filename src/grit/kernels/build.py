@@ -64,7 +64,7 @@ def cache_folder() -> Path:
     """Where compiled kernels are kept: ``$GRIT_KERNEL_CACHE``, or the user's cache folder."""
     named = os.environ.get("GRIT_KERNEL_CACHE")
     if named:
-        return Path(named)
+        return Path(os.path.expanduser(named))
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "grit" / "kernels"
 
 
@@ -139,7 +139,8 @@ def _from_cache(sources: Path, problems: list[str]) -> Loaded:
 
 def _folders() -> Iterator[Folder]:
     """Where to look, without links, which others could change later: the last is fresh, for this process alone."""
-    yield Folder(Path(os.path.realpath(cache_folder())), stays=True)
+    if not cache_folder().parts[0].startswith("~"):  # there may be no home
+        yield Folder(Path(os.path.realpath(cache_folder())), stays=True)
     with suppress(OSError):  # there may be no temporary folder
         temporary = os.path.realpath(tempfile.gettempdir())
         yield Folder(Path(temporary, f"grit-kernels-{os.geteuid()}"), stays=True)
