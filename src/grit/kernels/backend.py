@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from grit.errors import GritError
-from grit.kernels.build import KernelsUnavailable, load_library
+from grit.kernels.build import KernelsUnavailable, Loaded, load_library
 
 CHOICES = ("auto", "fused", "plain")
 
@@ -24,7 +24,7 @@ class Status(NamedTuple):
     reason: str
 
 
-_library: ctypes.CDLL | None = None
+_loaded: Loaded | None = None
 _trouble: str | None = None
 _chosen: list[str] = []
 
@@ -61,13 +61,13 @@ def library() -> ctypes.CDLL | None:
         raise GritError(
             f"the fused kernels were asked for, but {trouble}. GRIT_KERNELS=auto runs the plain form instead."
         )
-    return _library
+    return None if _loaded is None else _loaded.library
 
 
 def loaded() -> ctypes.CDLL:
     """The fused kernels, for what began with them: its backward pass does not ask again what is wanted."""
-    assert _library is not None
-    return _library
+    assert _loaded is not None
+    return _loaded.library
 
 
 def status() -> Status:
@@ -78,18 +78,17 @@ def status() -> Status:
     trouble = _load()
     if trouble is not None:
         return Status(asked, "plain", trouble)
-    assert _library is not None
-    _library.grit_vector_bytes.restype = ctypes.c_int64
-    bits = 8 * _library.grit_vector_bytes()
-    return Status(asked, "fused", f"compiled for vectors of {bits} bits: {_library._name}")
+    assert _loaded is not None
+    bits = 8 * _loaded.library.grit_vector_bytes()
+    return Status(asked, "fused", f"{_loaded.origin}, for vectors of {bits} bits: {_loaded.file}")
 
 
 def _load() -> str | None:
     """Load once; the trouble, if there is any."""
-    global _library, _trouble
-    if _library is None and _trouble is None:
+    global _loaded, _trouble
+    if _loaded is None and _trouble is None:
         try:
-            _library = load_library()
+            _loaded = load_library()
         except KernelsUnavailable as error:
             _trouble = str(error)
             if choice() == "auto":
