@@ -17,6 +17,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror src/grit/kernels/cpp/*
 	$(BIN)/mypy
 
 test: lint

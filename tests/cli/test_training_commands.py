@@ -41,7 +41,7 @@ def grit(folder, *arguments, code=0):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,  # against a hang; a busy machine takes its time
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -1,13 +1,12 @@
 """The matrix products of a layer and nothing else (``cpp/floor.h``): what speed is measured against."""
 
-import ctypes
-
 import torch
 
-from grit.kernels.native import Call, integers
+from grit.kernels.native import Call, Mirror, integers
 
 
-class _Problem(ctypes.Structure):
+class _Problem(Mirror):
+    cpp_name = "floor"
     _fields_ = tuple(integers("pairs", "nodes", "width", "threads", "updates_pairs", "backward"))
 
 

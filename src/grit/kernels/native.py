@@ -2,11 +2,13 @@
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from grit.errors import GritError
 from grit.kernels.backend import loaded
 from grit.kernels.dropout import threshold
 
@@ -34,10 +36,28 @@ def pointers(*names: str) -> list[tuple[str, type]]:
     return [(name, ctypes.c_void_p) for name in names]
 
 
+class Mirror(ctypes.Structure):
+    """Base of the structures that stand for one of C++, whose size the library tells as ``grit_sizeof_NAME``."""
+
+    cpp_name: ClassVar[str]
+
+
+@cache
+def _check_size(kind: type[Mirror]) -> None:
+    tell = getattr(loaded(), f"grit_sizeof_{kind.cpp_name}")
+    tell.restype = ctypes.c_int64
+    if tell() != ctypes.sizeof(kind):
+        raise GritError(
+            f"the compiled kernels were made for another version of grit: their {kind.cpp_name} has {tell()} bytes, "
+            f"expected {ctypes.sizeof(kind)}. GRIT_KERNELS=plain runs without them."
+        )
+
+
 class Call:
     """A call being prepared; it keeps the tensors alive whose addresses the structure holds."""
 
-    def __init__(self, structure: ctypes.Structure, dtype: torch.dtype) -> None:
+    def __init__(self, structure: Mirror, dtype: torch.dtype) -> None:
+        _check_size(type(structure))
         self.structure = structure
         self.suffix = SUFFIXES[dtype]
         self.kept: list[Any] = []

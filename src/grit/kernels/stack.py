@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from grit.kernels.native import Call, Dropout, integers, pointers
+from grit.kernels.native import Call, Dropout, Mirror, integers, pointers
 
 WEIGHTS = (
     *("query_weight", "query_bias", "key_weight", "value_weight"),
@@ -33,9 +33,10 @@ _NODES = ("node_sum", "pair_sum", "updated", "fed")
 _AFFINE = ("scale", "shift", "inverse_deviation")
 
 
-class _Stack(ctypes.Structure):
+class _Stack(Mirror):
     """`Stack` of ``cpp/stack.h``."""
 
+    cpp_name = "stack"
     _fields_ = (
         *integers("layers", "nodes", "heads", "channels", "ffn_width", "threads", "keep", "batch_statistics", "gelu"),
         ("sum_over_processes", _SUM_OVER_PROCESSES),
@@ -48,9 +49,6 @@ class _Stack(ctypes.Structure):
         *pointers(*_GIVEN_BACK, *_NODES, "nodes_out", "pairs_out", "logsumexp", *_AFFINE),
         *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grads", "room"),
     )
-
-
-SIZES = {"stack": ctypes.sizeof(_Stack), "layer_tensors": len(WEIGHTS) * ctypes.sizeof(ctypes.c_void_p)}
 
 
 class StackOutput(NamedTuple):

@@ -3,19 +3,18 @@
 Shape letters: N nodes of the batch, P node pairs, E edges, B graphs, K walk steps.
 """
 
-import ctypes
-
 import torch
 from torch import Tensor
 
 from grit.graphs.packed import PackedGraphs
 from grit.kernels.backend import library
-from grit.kernels.native import SUFFIXES, Call, integers, pointers
+from grit.kernels.native import SUFFIXES, Call, Mirror, integers, pointers
 
 
-class _Problem(ctypes.Structure):
+class _Problem(Mirror):
     """`WalkProblem` of ``cpp/rrwp.h``."""
 
+    cpp_name = "walk"
     _fields_ = (
         *integers("graphs", "steps", "threads"),
         *pointers("node_ptr", "edge_ptr", "source", "target", "pair", "node"),

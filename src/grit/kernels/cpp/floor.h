@@ -55,7 +55,8 @@ void run_floor(const FloorProblem& p) {
 #pragma omp for schedule(dynamic, 1)
     for (long t = 0; t < node_tiles; ++t) {
       const long rows = std::min(kTileRows, p.nodes - t * kTileRows);
-      for (const auto& [in, out] : {std::pair(d, 2 * d), std::pair(d, d), std::pair(d, d), std::pair(d, 2 * d), std::pair(2 * d, d)}) {
+      for (const auto& [in, out] :
+           {std::pair(d, 2 * d), std::pair(d, d), std::pair(d, d), std::pair(d, 2 * d), std::pair(2 * d, d)}) {
         if (p.backward)
           tile.backward(rows, in, out);
         else

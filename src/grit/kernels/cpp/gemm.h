@@ -60,12 +60,12 @@ inline void product(long rows, long depth, long columns, const T* a, long a_row,
   long n = 0;
   for (; n + wide <= columns; n += wide)
     for (long r = 0; r < rows; r += kRowsStep)
-      micro_product<T, kRowsStep, kPanel, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, wide,
-                                                     c + r * c_row + n, c_row, bias ? bias + n : nullptr);
+      micro_product<T, kRowsStep, kPanel, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, wide, c + r * c_row + n,
+                                                 c_row, bias ? bias + n : nullptr);
   for (; n < columns; n += lanes)
     for (long r = 0; r < rows; r += kRowsStep)
-      micro_product<T, kRowsStep, 1, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, lanes,
-                                                c + r * c_row + n, c_row, bias ? bias + n : nullptr);
+      micro_product<T, kRowsStep, 1, false>(depth, a + r * a_row, a_row, 1, packed + n * depth, lanes, c + r * c_row + n, c_row,
+                                            bias ? bias + n : nullptr);
 }
 
 // C (left, right) += A^T B for A (rows, left) and B (rows, right); left and right are padded.

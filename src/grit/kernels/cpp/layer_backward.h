@@ -8,11 +8,10 @@
 //   ∂node_sum = ∂a,  ∂pair_sum = W_Ev^T ∂a
 // The attention and the pair update (`pair_backward.h`):
 //   g_ij = <∂node_sum_i, v_j> + <∂pair_sum_i, ê_ij> per head (times the dropout mask)
-//   ∂logit_ij = α_ij (g_ij - Σ_k α_ik g_ik), 0 beyond the clamp; the sum is <∂node_sum_i, node_sum_i> + <∂pair_sum_i, pair_sum_i>,
-//   so that one pass over a row is enough
-//   ∂ê_ij = W_Eo^T ∂pair'_ij + α_ij ∂pair_sum_i + ∂logit_ij W_A,  ∂b_ij = ∂ê_ij where ê_ij > 0
-//   ∂z_ij = ∂b_ij / (2 sqrt|z_ij|), 0 where z_ij = (q_i + k_j) ⊙ u_ij = 0;  ∂u_ij = (q_i + k_j) ⊙ ∂z_ij,  ∂q_i + ∂k_j += u_ij ⊙ ∂z_ij
-//   ∂v_j = Σ_i α_ij ∂node_sum_i,  ∂e_ij = ∂pair'_ij + W_Ew^T ∂u_ij + W_Eb^T ∂b_ij
+//   ∂logit_ij = α_ij (g_ij - Σ_k α_ik g_ik), 0 beyond the clamp; the sum is <∂node_sum_i, node_sum_i> + <∂pair_sum_i,
+//   pair_sum_i>, so that one pass over a row is enough ∂ê_ij = W_Eo^T ∂pair'_ij + α_ij ∂pair_sum_i + ∂logit_ij W_A,  ∂b_ij =
+//   ∂ê_ij where ê_ij > 0 ∂z_ij = ∂b_ij / (2 sqrt|z_ij|), 0 where z_ij = (q_i + k_j) ⊙ u_ij = 0;  ∂u_ij = (q_i + k_j) ⊙ ∂z_ij,
+//   ∂q_i + ∂k_j += u_ij ⊙ ∂z_ij ∂v_j = Σ_i α_ij ∂node_sum_i,  ∂e_ij = ∂pair'_ij + W_Ew^T ∂u_ij + W_Eb^T ∂b_ij
 #pragma once
 
 #include "layer_forward.h"
@@ -23,7 +22,8 @@ namespace grit {
 
 // From ∂y of rows r, (R, D), to scale ⊙ ∂y in `to`, which may be `given`, and ∂scale and ∂shift, summed per chunk and in order.
 template <class T>
-void apply_norm_back(const Layer<T>& layer, Norm norm, const T* given, const T* rows, long count, T* to, T* grad_scale, T* grad_shift) {
+void apply_norm_back(const Layer<T>& layer, Norm norm, const T* given, const T* rows, long count, T* to, T* grad_scale,
+                     T* grad_shift) {
   const long d = layer.sizes.width, chunks = node_chunks(count);
   const T* scale = layer.scale(norm);
   std::vector<T> sums(chunks * 2 * d, T(0));
@@ -48,10 +48,11 @@ void apply_norm_back(const Layer<T>& layer, Norm norm, const T* given, const T* 
 template <class T>
 void stack_backward(const Stack<T>& s) {
   const long d = s.width(), size = s.nodes * d;
-  T *grad_rows = s.room, *grad_updated = grad_rows + size, *grad_node_sum = grad_updated + size, *grad_pair_sum = grad_node_sum + size;
+  T *grad_rows = s.room, *grad_updated = grad_rows + size, *grad_node_sum = grad_updated + size,
+    *grad_pair_sum = grad_node_sum + size;
   std::vector<T> sums(4 * d);
-  T *grad_scale = sums.data(), *grad_shift = grad_scale + d;        // of the norms of nodes
-  T *pair_scale = grad_shift + d, *pair_shift = pair_scale + d;     // of the norm of the pairs that the layer writes
+  T *grad_scale = sums.data(), *grad_shift = grad_scale + d;     // of the norms of nodes
+  T *pair_scale = grad_shift + d, *pair_shift = pair_scale + d;  // of the norm of the pairs that the layer writes
   for (long number = s.layers - 1; number >= 0; --number) {
     const Layer<T> layer(s, number);
     const bool last = number + 1 == s.layers;
@@ -62,9 +63,11 @@ void stack_backward(const Stack<T>& s) {
                                     normalise_back(layer, kNodeNorm, s.nodes, grad_scale, grad_shift), d};
     node_update_backward(layer, of_updated, grad_node_sum, grad_pair_sum, grad_rows);
 
-    PairGradients<T> pair{grad_node_sum, grad_pair_sum, {nullptr, layer.pair_out, {}, d}, s.grad_x, s.grad_pair, pair_scale, pair_shift};
+    PairGradients<T> pair{grad_node_sum, grad_pair_sum, {nullptr, layer.pair_out, {}, d}, s.grad_x, s.grad_pair,
+                          pair_scale,    pair_shift};
     if (layer.pair_out) {
-      if (last) apply_norm_back(layer, kPairNorm, s.grad_pair_out, layer.pair_out, layer.pairs, s.grad_pair, pair_scale, pair_shift);
+      if (last)
+        apply_norm_back(layer, kPairNorm, s.grad_pair_out, layer.pair_out, layer.pairs, s.grad_pair, pair_scale, pair_shift);
       pair.out.given = s.grad_pair;
       pair.out.more = normalise_back(layer, kPairNorm, layer.pairs, pair_scale, pair_shift);
     }

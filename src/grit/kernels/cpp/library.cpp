@@ -10,7 +10,6 @@ int64_t grit_vector_bytes() { return grit::kVectorBytes; }
 
 // Sizes of the structs that Python mirrors.
 int64_t grit_sizeof_stack() { return sizeof(grit::Stack<float>); }
-int64_t grit_sizeof_layer_tensors() { return sizeof(grit::LayerTensors<float>); }
 int64_t grit_sizeof_walk() { return sizeof(grit::WalkProblem<float>); }
 int64_t grit_sizeof_floor() { return sizeof(grit::FloorProblem); }
 

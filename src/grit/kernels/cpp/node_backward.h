@@ -14,7 +14,8 @@ struct NodeUpdateBackwardBuffers {
   struct Tile {
     T *pair_sum, *a, *scaled, *grad, *grad_a, *grad_pair_sum;
     Tile(Arena& arena, const Sizes& s) {
-      for (T** each : {&pair_sum, &a, &scaled, &grad, &grad_a, &grad_pair_sum}) *each = arena.take<T>(kTileRows * s.caller_width);
+      for (T** each : {&pair_sum, &a, &scaled, &grad, &grad_a, &grad_pair_sum})
+        *each = arena.take<T>(kTileRows * s.caller_width);
     }
   };
   std::vector<Tile> tiles;
@@ -30,7 +31,8 @@ struct NodeUpdateBackwardBuffers {
 
 // `gradient` is that of `updated`; wanted are those of node_sum, pair_sum and of x by way of the residual, (N, D) each.
 template <class T>
-void node_update_backward(const Layer<T>& layer, const RowGradient<T>& gradient, T* grad_node_sum, T* grad_pair_sum, T* grad_x) {
+void node_update_backward(const Layer<T>& layer, const RowGradient<T>& gradient, T* grad_node_sum, T* grad_pair_sum,
+                          T* grad_x) {
   const auto b = allocate<NodeUpdateBackwardBuffers<T>>(layer);
   const LayerTensors<T>& wanted = layer.stack.grads[layer.number];
   const Sizes& s = layer.sizes;

@@ -98,8 +98,7 @@ inline T gelu(T x) {
 }
 template <class T>
 inline T gelu_slope(T x) {
-  return T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))) +
-         x * T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);
+  return T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))) + x * T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);
 }
 
 // h of a tile, the nodes normalised; W_1 h + b_1 before σ in `before`; σ of it, dropped, in `hidden`.

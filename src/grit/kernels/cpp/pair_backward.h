@@ -17,13 +17,13 @@ struct PairGradients {
 // What one chunk adds up; chunks are added to one another in order.
 template <class T>
 struct ChunkSums {
-  T* all;                 // everything but the last two, one after another
-  T *projection, *bias;   // (caller_width, 2 kernel_width), (2 kernel_width)
-  T *out, *out_bias;      // (kernel_width, caller_width), (caller_width)
-  T* score;               // (kernel_width)
-  T *scale, *shift;       // (caller_width)
-  long size;              // of `all`
-  T *key, *value;         // (keys of the chunk, kernel_width)
+  T* all;                // everything but the last two, one after another
+  T *projection, *bias;  // (caller_width, 2 kernel_width), (2 kernel_width)
+  T *out, *out_bias;     // (kernel_width, caller_width), (caller_width)
+  T* score;              // (kernel_width)
+  T *scale, *shift;      // (caller_width)
+  long size;             // of `all`
+  T *key, *value;        // (keys of the chunk, kernel_width)
 
   ChunkSums(Arena& arena, const Sizes& s, const Chunk& chunk) {
     const long n = s.caller_width, m = s.kernel_width;
@@ -47,8 +47,8 @@ struct ChunkSums {
 // One query's rows in the kernels' order.
 template <class T>
 struct QueryGradients {
-  T *node, *pair, *query;            // ∂node_sum_i, ∂pair_sum_i, and ∂q_i as it is added up: (kernel_width)
-  Vector<T>*logsumexp, *mean;        // per head; the mean is Σ_k α_ik g_k
+  T *node, *pair, *query;      // ∂node_sum_i, ∂pair_sum_i, and ∂q_i as it is added up: (kernel_width)
+  Vector<T>*logsumexp, *mean;  // per head; the mean is Σ_k α_ik g_k
 
   QueryGradients(Arena& arena, const Sizes& s) {
     node = arena.take<T>(s.kernel_width), pair = arena.take<T>(s.kernel_width), query = arena.take<T>(s.kernel_width);
@@ -317,7 +317,8 @@ void add_up(const Layer<T>& layer, const PairBackwardBuffers<T>& b, const PairGr
       for (long c = 0; c < chunks; ++c) {
         const Chunk& chunk = w.chunks[c];
         if (j < chunk.first_key || j >= chunk.last_key) continue;
-        const T *more_key = b.chunks[c].key + (j - chunk.first_key) * m, *more_value = b.chunks[c].value + (j - chunk.first_key) * m;
+        const T *more_key = b.chunks[c].key + (j - chunk.first_key) * m,
+                *more_value = b.chunks[c].value + (j - chunk.first_key) * m;
         GRIT_INDEPENDENT
         for (long x = 0; x < m; ++x) key[x] += more_key[x], value[x] += more_value[x];
       }

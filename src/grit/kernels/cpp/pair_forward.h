@@ -228,8 +228,7 @@ inline void forward_segment(const Layer<T>& layer, const PairWeights<T>& w, long
     fetch_ahead(layer.pair, first + r + kTileRows, s.width);
     attend<T, Vectors>(s, w.query(query), w.key(key[r]), projected + r * 2 * m, w.score, hidden + r * m,
                        logits + r * head_vectors);
-    for (long u = 0; u < head_vectors; ++u)
-      logits[r * head_vectors + u] = clamped<T>(logits[r * head_vectors + u], bound);
+    for (long u = 0; u < head_vectors; ++u) logits[r * head_vectors + u] = clamped<T>(logits[r * head_vectors + u], bound);
   }
   if (!layer.bounded())  // an online softmax: what is summed so far shrinks when a larger logit comes
     for (long u = 0; u < head_vectors; ++u) {
@@ -302,8 +301,8 @@ void forward_chunk(const Layer<T>& layer, const PairWeights<T>& w, const Chunk& 
   for (long first = chunk.first_pair; first < chunk.last_pair; first += kTileRows) {
     const long rows = std::min(kTileRows, chunk.last_pair - first);
     read_pairs(layer, w, first, rows, tile.pairs);
-    product(rows, s.width, 2 * s.kernel_width, tile.pairs, s.caller_width, w.projection, tile.projected,
-            2 * s.kernel_width, w.bias);
+    product(rows, s.width, 2 * s.kernel_width, tile.pairs, s.caller_width, w.projection, tile.projected, 2 * s.kernel_width,
+            w.bias);
     for (long at = first; at < first + rows;) {
       if (at == row_ptr[query]) tile.sums.start(layer, s);
       const long stop = std::min(first + rows, long(row_ptr[query + 1])), r = at - first;
@@ -354,8 +353,7 @@ void pair_forward(const Layer<T>& layer) {
   std::fill(buffers.moments, buffers.moments + count * 2 * d, 0.0);
   const auto run = forward_chunk_for<T>(w.s);
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)
-  for (long c = 0; c < count; ++c)
-    run(layer, w, w.chunks[c], buffers.tiles[omp_get_thread_num()], buffers.moments + c * 2 * d);
+  for (long c = 0; c < count; ++c) run(layer, w, w.chunks[c], buffers.tiles[omp_get_thread_num()], buffers.moments + c * 2 * d);
   if (layer.pair_out) normalise(layer, kPairNorm, layer.pairs, buffers.moments, count);
 }
 

@@ -27,9 +27,9 @@ struct Walk {
     int32_t number, ways, first;  // its distinct ways out begin at `first` in `to`
     T chance;                     // 1 / degree; the degree counts every edge listed
   };
-  std::vector<Node> order;          // nodes with 0, 1, ..., kKnownWays distinct ways out, then the others
-  long classes[kKnownWays + 3];     // where each class of nodes begins, and the end
-  std::vector<int32_t> to;          // targets of each node, rising
+  std::vector<Node> order;       // nodes with 0, 1, ..., kKnownWays distinct ways out, then the others
+  long classes[kKnownWays + 3];  // where each class of nodes begins, and the end
+  std::vector<int32_t> to;       // targets of each node, rising
 
   void read(const WalkProblem<T>& p, long graph) {
     const long start = p.node_ptr[graph], n = p.node_ptr[graph + 1] - start;
@@ -182,8 +182,7 @@ void walk_columns(const WalkProblem<T>& p, const Walk<T>& matrix, long graph, lo
       write_transposed<T, kVectorBytes>(powers + i * row + c, n * row, steps, std::min(lanes, columns - c), to + c * steps);
   }
   for (long c = 0; c < columns; ++c)
-    for (long k = 0; k < steps; ++k)
-      p.node[(start + column + c) * steps + k] = powers[(k * n + column + c) * row + c];
+    for (long k = 0; k < steps; ++k) p.node[(start + column + c) * steps + k] = powers[(k * n + column + c) * row + c];
 }
 
 // Columns that are carried together: so many that their powers stay in the second-level cache.

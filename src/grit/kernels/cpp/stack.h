@@ -13,16 +13,18 @@ enum Seed { kAttentionSeed, kPairSeed, kNodeSeed, kFfnSeed, kSeeds };
 // The weights of one layer, or their gradients; names as in `grit.nn.layer`.
 template <class T>
 struct LayerTensors {
-  T *query_weight, *query_bias, *key_weight, *value_weight;                       // (D, D), (D), (D, D), (D, D)
-  T *scale_weight, *scale_bias, *shift_weight, *shift_bias;                       // pair_scale and pair_shift
-  T *score, *pair_value;                                                          // (H, C), (H, C, C) [head, in, out]
-  T* theta;                                                                       // (2, D); null: no degree scaler
-  T *node_out_weight, *node_out_bias, *pair_out_weight, *pair_out_bias;           // pair_out null: pairs are not rewritten
-  T *ffn_in_weight, *ffn_in_bias, *ffn_out_weight, *ffn_out_bias;                 // (F, D), (F), (D, F), (D)
+  T *query_weight, *query_bias, *key_weight, *value_weight;              // (D, D), (D), (D, D), (D, D)
+  T *scale_weight, *scale_bias, *shift_weight, *shift_bias;              // pair_scale and pair_shift
+  T *score, *pair_value;                                                 // (H, C), (H, C, C) [head, in, out]
+  T* theta;                                                              // (2, D); null: no degree scaler
+  T *node_out_weight, *node_out_bias, *pair_out_weight, *pair_out_bias;  // pair_out null: pairs are not rewritten
+  T *ffn_in_weight, *ffn_in_bias, *ffn_out_weight, *ffn_out_bias;        // (F, D), (F), (D, F), (D)
   struct {
     T *weight, *bias;
-  } norms[kNorms];                                                                // (D)
+  } norms[kNorms];  // (D)
 };
+
+static_assert(sizeof(LayerTensors<float>) == 25 * sizeof(float*));  // `WEIGHTS` of grit.kernels.stack
 
 template <class T>
 struct Stack {
@@ -31,16 +33,16 @@ struct Stack {
   int64_t batch_statistics;  // whether norms use the batch's moments; otherwise those in `statistics`
   int64_t gelu;              // whether the feed-forward network has GELU instead of ReLU
   void (*sum_over_processes)(double* values, int64_t count);  // null: this process has the whole batch
-  const int64_t *row_ptr, *key, *seeds;  // (N + 1), (P), (L, kSeeds)
-  double clamp, eps;                     // clamp infinite: none
-  Dropout attention_dropout, dropout;    // their seeds are not read
-  const T *x, *pair, *log_degree;        // (N, D), (P, D), (N)
-  const LayerTensors<T>* weights;        // (L)
-  const T* const* statistics;            // (L, kNorms, 2): running mean and variance
+  const int64_t *row_ptr, *key, *seeds;                       // (N + 1), (P), (L, kSeeds)
+  double clamp, eps;                                          // clamp infinite: none
+  Dropout attention_dropout, dropout;                         // their seeds are not read
+  const T *x, *pair, *log_degree;                             // (N, D), (P, D), (N)
+  const LayerTensors<T>* weights;                             // (L)
+  const T* const* statistics;                                 // (L, kNorms, 2): running mean and variance
 
   // Given back: x and, if the last layer rewrites pairs, pairs after the last layer, and the batch's moments.
-  T *x_out, *pair_out;   // (N, D), (P, D)
-  T *mean, *variance;    // (L, kNorms, D): the variance is that of a sample, divided by rows - 1
+  T *x_out, *pair_out;  // (N, D), (P, D)
+  T *mean, *variance;   // (L, kNorms, D): the variance is that of a sample, divided by rows - 1
   // Kept for the backward pass; with `keep` off only the first of each is there, and layers use it one after another.
   T *node_sum, *pair_sum, *updated, *fed;  // (L, N, D)
   T* nodes_out;                            // (L - 1, N, D): x after every layer but the last
@@ -66,15 +68,20 @@ struct Layer {
   long number, nodes, pairs, threads;
   Sizes sizes;
   const LayerTensors<T>& w;
-  const T *x, *pair;                     // what the layer reads
-  const T *pair_scale, *pair_shift;      // the normalisation of the pairs it reads; null: as they are
+  const T *x, *pair;                 // what the layer reads
+  const T *pair_scale, *pair_shift;  // the normalisation of the pairs it reads; null: as they are
   T *node_sum, *pair_sum, *updated, *fed, *x_out, *logsumexp;
-  T* pair_out;                           // null: pairs are not rewritten
+  T* pair_out;  // null: pairs are not rewritten
   Dropout attention_dropout, pair_dropout, node_dropout, ffn_dropout;
 
   Layer(const Stack<T>& s, long layer)
-      : stack(s), number(layer), nodes(s.nodes), pairs(s.num_pairs()), threads(s.threads),
-        sizes(Sizes::of<T>(s.heads, s.channels)), w(s.weights[layer]) {
+      : stack(s),
+        number(layer),
+        nodes(s.nodes),
+        pairs(s.num_pairs()),
+        threads(s.threads),
+        sizes(Sizes::of<T>(s.heads, s.channels)),
+        w(s.weights[layer]) {
     const long row = s.keep ? layer : 0, before = s.keep ? layer - 1 : 0, nodes_size = nodes * s.width();
     const long pairs_size = pairs * s.width();
     x = layer ? s.nodes_out + before * nodes_size : s.x;

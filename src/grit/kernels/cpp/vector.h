@@ -131,7 +131,7 @@ inline Vector<T> exponential(Vector<T> x) {
   constexpr bool single = std::is_same_v<T, float>;
   constexpr int terms = single ? 7 : 13;
   constexpr T lowest = single ? T(-87.0) : T(-708.0);
-  constexpr T high = single ? T(0.693359375) : T(6.93145751953125e-1);      // ln 2 in two parts, the first short,
+  constexpr T high = single ? T(0.693359375) : T(6.93145751953125e-1);          // ln 2 in two parts, the first short,
   constexpr T low = single ? T(-2.12194440e-4) : T(1.42860682030941723212e-6);  // so that n * high is exact
   const Vector<T> bounded = x < lowest ? all<T>(lowest) : x;
   const Vector<T> scaled = bounded * T(1.44269504088896340736);
