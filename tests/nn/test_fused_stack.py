@@ -35,7 +35,9 @@ def training_step(model, batch, *, form, seed=1, mode=True):
 
 
 def check(model, batch, **options):
-    assert_same(training_step(model, batch, form="fused", **options), training_step(model, batch, form="plain", **options))
+    assert_same(
+        training_step(model, batch, form="fused", **options), training_step(model, batch, form="plain", **options)
+    )
 
 
 def assert_same(ours, theirs):
@@ -239,13 +241,13 @@ def shared_last_layer(model):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (other_eps, "layer 1 has norms that differ in eps or mode"),
+        (other_eps, "layer 1 has a norm of another eps or mode"),
         (other_dropout, "layer 1 has other settings than layer 0"),
         (attention_in_evaluation, "layer 1 has other settings than layer 0"),
-        (a_norm_in_evaluation, "layer 1 has norms that differ in eps or mode"),
+        (a_norm_in_evaluation, "layer 1 has a norm of another eps or mode"),
         (other_feed_forward_width, "layer 1 has other settings than layer 0"),
-        (missing_bias, "layer 1, ffn_in.bias, is missing"),
-        (another_bias, "layer 1, attention.key.bias, is unexpected"),
+        (missing_bias, "layer 1 has no ffn_in_bias"),
+        (another_bias, "layer 1 has a key_bias"),
         (shared_last_layer, "layer 0 does not rewrite pairs, and is not the last"),
     ],
 )
@@ -320,12 +322,16 @@ def graph_of(tensor):
     return found
 
 
-def test_statistics_that_moved_meanwhile_are_noticed(batch):
+def test_statistics_that_moved_meanwhile_do_not_matter(batch):
     model = small_model().eval()
-    out = model(batch).sum()
-    model.train()(batch)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        out.backward()
+    wanted = training_step(model, batch, form="fused", mode=False)[1]
+    out = model(batch)
+    with torch.no_grad():
+        model.train()(batch)
+    (out * torch.linspace(1, 2, out.numel(), dtype=out.dtype).view_as(out)).sum().backward()
+    for name, parameter in model.named_parameters():
+        if wanted[name] is not None and name.startswith("layers"):
+            assert torch.equal(parameter.grad, wanted[name])
 
 
 def test_degrees_of_another_type(batch):
@@ -369,13 +375,18 @@ def test_backward_twice(batch):
             torch.testing.assert_close(p.grad, 2 * once[name])
 
 
-def test_weights_changed_before_backward_are_noticed(batch):
+def test_weights_changed_before_backward_do_not_matter(batch):
+    """The gradient is that of what was computed; the plain form refuses."""
     model = small_model().train()
-    out = model(batch).sum()
+    wanted = training_step(model, batch, form="fused")[1]
+    torch.manual_seed(1)
+    out = model(batch)
     with torch.no_grad():
         model.layers[0].node_out.weight.add_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        out.backward()
+    (out * torch.linspace(1, 2, out.numel(), dtype=out.dtype).view_as(out)).sum().backward()
+    for name, parameter in model.named_parameters():
+        if wanted[name] is not None and name.startswith("layers"):
+            assert torch.equal(parameter.grad, wanted[name])
 
 
 def test_nan_goes_through(batch):

@@ -206,7 +206,9 @@ def test_every_module_calls_its_hooks(batch):
     assert seen == {name for name, _ in model.named_modules()} - lists - unused
 
 
-@pytest.mark.parametrize("where", ["layers.0", "layers.1", "layers.0.attention", "layers.1.node_norm", "layers.0.ffn_in"])
+@pytest.mark.parametrize(
+    "where", ["layers.0", "layers.1", "layers.0.attention", "layers.1.node_norm", "layers.0.ffn_in"]
+)
 @pytest.mark.parametrize("kind", ["forward", "forward_pre", "full_backward", "full_backward_pre"])
 def test_hooks_fire_and_change_nothing(batch, where, kind):
     model, calls = small_model(attention_dropout=0.2).train(), []

@@ -23,7 +23,7 @@ WEIGHTS = (
     *("ffn_in_weight", "ffn_in_bias", "ffn_out_weight", "ffn_out_bias"),
     *("pair_norm_weight", "pair_norm_bias", "node_norm_weight", "node_norm_bias", "ffn_norm_weight", "ffn_norm_bias"),
 )  # of a layer, `LayerTensors` of cpp/stack.h
-PAIR_UPDATE = tuple(map(WEIGHTS.index, ("pair_out_weight", "pair_out_bias", "pair_norm_weight", "pair_norm_bias")))
+_PAIR_UPDATE = {"pair_out_weight", "pair_out_bias", "pair_norm_weight", "pair_norm_bias"}
 NORMS = 3  # in a layer: of pairs, of nodes, of the FFN
 SEEDS = 4  # in a layer: of the dropouts on attention weights, pairs, nodes and inside the FFN
 
@@ -38,7 +38,8 @@ class _Stack(Mirror):
 
     cpp_name = "stack"
     _fields_ = (
-        *integers("layers", "nodes", "heads", "channels", "ffn_width", "threads", "keep", "batch_statistics", "gelu"),
+        *integers("layers", "nodes", "heads", "channels", "ffn_width", "threads"),
+        *integers("has_theta", "rewrites_pairs", "keep", "batch_statistics", "gelu"),
         ("sum_over_processes", _SUM_OVER_PROCESSES),
         *pointers("row_ptr", "key", "seeds"),
         ("clamp", ctypes.c_double),
@@ -47,8 +48,46 @@ class _Stack(Mirror):
         ("dropout", Dropout),
         *pointers("x", "pair", "log_degree", "weights", "statistics"),
         *pointers(*_GIVEN_BACK, *_NODES, "nodes_out", "pairs_out", "logsumexp", *_AFFINE),
-        *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grads", "room"),
+        *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grad_weights", "room"),
     )
+
+
+class StackOptions(NamedTuple):
+    """What the layers of a stack have in common, but for the last one's pairs.
+
+    Attributes:
+        heads: H.
+        ffn_width: F.
+        has_theta: Whether they have a degree scaler.
+        rewrites_pairs: Whether the last layer does; the others must.
+        clamp: Bound on the logits; None for none.
+        attention_dropout: On the attention weights; 0 in evaluation.
+        dropout: Elsewhere; 0 in evaluation.
+        eps: Of the normalisations.
+        gelu: Whether the FFN has GELU instead of ReLU.
+    """
+
+    heads: int
+    ffn_width: int
+    has_theta: bool
+    rewrites_pairs: bool
+    clamp: float | None
+    attention_dropout: float
+    dropout: float
+    eps: float
+    gelu: bool
+
+
+def weight_shapes(
+    width: int, heads: int, ffn_width: int, has_theta: bool, rewrites_pairs: bool
+) -> dict[str, tuple[int, ...]]:
+    """The weights that a layer has, in the order of `WEIGHTS`, with their shapes."""
+    d, f, c = width, ffn_width, width // heads
+    special = {"score": (heads, c), "pair_value": (heads, c, c), "theta": (2, d), "ffn_in_weight": (f, d)}
+    special |= {"ffn_in_bias": (f,), "ffn_out_weight": (d, f)}
+    usual = {name: (d, d) if name.endswith("weight") and "norm" not in name else (d,) for name in WEIGHTS}
+    absent = ({"theta"} if not has_theta else set()) | (_PAIR_UPDATE if not rewrites_pairs else set())
+    return {name: special.get(name, usual[name]) for name in WEIGHTS if name not in absent}
 
 
 class StackOutput(NamedTuple):
@@ -77,39 +116,28 @@ class StackOutput(NamedTuple):
     logsumexp: Tensor
 
 
-def num_layers(weights: list[Tensor]) -> int:
-    """L."""
-    return len(weights) // len(WEIGHTS)
-
-
-def rewrites_pairs(weights: list[Tensor]) -> bool:
-    """Whether the last layer does."""
-    return weights[-len(WEIGHTS) + WEIGHTS.index("pair_out_weight")].numel() > 0
-
-
-def _room(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> list[Tensor]:
+def _room(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: bool) -> list[Tensor]:
     """For nodes, nodes_out, pairs_out and logsumexp; where nothing is kept, layers use the same room one after another."""
-    layers = num_layers(weights)
-    sizes = (layers, layers - 1, layers - 1 + rewrites_pairs(weights))
+    sizes = (layers, layers - 1, layers - 1 + options.rewrites_pairs)
     of_nodes, between, of_pairs = sizes if keep else (min(size, 1) for size in sizes)
     return [
         x.new_empty(len(_NODES), of_nodes, *x.shape),
         x.new_empty(between, *x.shape),
         pair.new_empty(of_pairs, *pair.shape),
-        x.new_empty(of_nodes, x.shape[0], heads),
+        x.new_empty(of_nodes, x.shape[0], options.heads),
     ]
 
 
-def _empty(x: Tensor, pair: Tensor, weights: list[Tensor], heads: int, keep: bool) -> StackOutput:
+def _empty(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: bool) -> StackOutput:
     """The outputs, not yet filled in."""
-    layers, width = num_layers(weights), x.shape[1]
+    width = x.shape[1]
     return StackOutput(
         x.new_empty(x.shape),
-        pair.new_empty(pair.shape if rewrites_pairs(weights) else (0, width)),
+        pair.new_empty(pair.shape if options.rewrites_pairs else (0, width)),
         x.new_zeros(layers, NORMS, width),
         x.new_zeros(layers, NORMS, width),
         x.new_zeros(len(_AFFINE), layers, NORMS, width),
-        *(_room(x, pair, weights, heads, keep) if keep else [x.new_empty(0) for _ in range(4)]),
+        *(_room(x, pair, layers, options, keep) if keep else [x.new_empty(0) for _ in range(4)]),
     )
 
 
@@ -120,10 +148,13 @@ def layer_stack(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: list[Tensor],
-    statistics: list[Tensor],
+    weights: Tensor,
+    statistics: Tensor,
     seeds: Tensor,
     heads: int,
+    ffn_width: int,
+    has_theta: bool,
+    rewrites_pairs: bool,
     clamp: float | None,
     attention_dropout: float,
     dropout: float,
@@ -133,16 +164,18 @@ def layer_stack(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """L layers -> the fields of `StackOutput`.
 
-    x is (N, D), pair (P, D), log_degree (N,); row_ptr (N + 1,) and key (P,) are those of the pairs. weights are those of every
-    layer in the order of `WEIGHTS`, without elements where a layer has none; every layer but the last rewrites pairs.
-    statistics are the running mean and variance of every normalisation (L, 3, 2), or empty: then those of the batch are used,
-    over all processes that share it. seeds (L, 4) int64 are those of the dropouts. keep asks for what the backward pass needs.
+    x is (N, D), pair (P, D), log_degree (N,); row_ptr (N + 1,) and key (P,) are those of the pairs. weights is one vector: those
+    of every layer, flat and one after another, with the shapes of `weight_shapes`. statistics (L, 3, 2, D) are the running mean
+    and variance of every normalisation, or without elements: then those of the batch are used, over all processes that share
+    it. seeds (L, 4) int64 are those of the dropouts; then come the `StackOptions`. keep asks for what the backward pass needs.
     """
-    out = _empty(x, pair, weights, heads, keep)
-    call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, heads, clamp, attention_dropout,
-                    dropout, eps, gelu, keep)  # fmt: skip
-    nodes, nodes_out, pairs_out, logsumexp = out[5:] if keep else _room(x, pair, weights, heads, keep)
-    if not keep and rewrites_pairs(weights):
+    options = StackOptions(
+        heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
+    )  # fmt: skip
+    out = _empty(x, pair, seeds.shape[0], options, keep)
+    call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, options, keep)
+    nodes, nodes_out, pairs_out, logsumexp = out[5:] if keep else _room(x, pair, seeds.shape[0], options, keep)
+    if not keep and rewrites_pairs:
         pairs_out = out.pair  # written over from layer to layer
     _set_kept(call, out.affine, nodes, nodes_out, pairs_out, logsumexp)
     call.set(x_out=out.x, pair_out=out.pair, mean=out.mean, variance=out.variance)
@@ -151,10 +184,15 @@ def layer_stack(
 
 
 @layer_stack.register_fake
-def _(x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor, key: Tensor, weights: list[Tensor],
-      statistics: list[Tensor], seeds: Tensor, heads: int, clamp: float | None, attention_dropout: float, dropout: float,
-      eps: float, gelu: bool, keep: bool) -> tuple[Tensor, ...]:  # fmt: skip
-    return tuple(_empty(x, pair, weights, heads, keep))
+def _(
+    x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor, key: Tensor, weights: Tensor, statistics: Tensor,
+    seeds: Tensor, heads: int, ffn_width: int, has_theta: bool, rewrites_pairs: bool, clamp: float | None,
+    attention_dropout: float, dropout: float, eps: float, gelu: bool, keep: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    options = StackOptions(
+        heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
+    )  # fmt: skip
+    return tuple(_empty(x, pair, seeds.shape[0], options, keep))
 
 
 @torch.library.custom_op("grit::layer_stack_backward", mutates_args=(), device_types="cpu")
@@ -166,8 +204,8 @@ def layer_stack_backward(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: list[Tensor],
-    statistics: list[Tensor],
+    weights: Tensor,
+    statistics: Tensor,
     seeds: Tensor,
     mean: Tensor,
     affine: Tensor,
@@ -176,34 +214,36 @@ def layer_stack_backward(
     pairs_out: Tensor,
     logsumexp: Tensor,
     heads: int,
+    ffn_width: int,
+    has_theta: bool,
+    rewrites_pairs: bool,
     clamp: float | None,
     attention_dropout: float,
     dropout: float,
     eps: float,
     gelu: bool,
-) -> list[Tensor]:
-    """Gradients of x, pair and the weights of `layer_stack`, from those of its x and pair."""
-    grads = _empty_grads(x, pair, weights)
-    call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, heads, clamp, attention_dropout,
-                    dropout, eps, gelu, True)  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x, pair and weights of `layer_stack`, from those of its x and pair."""
+    options = StackOptions(
+        heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
+    )  # fmt: skip
+    call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, options, True)
     _set_kept(call, affine, nodes, nodes_out, pairs_out, logsumexp)
-    if grad_pair_out is None and rewrites_pairs(weights):
+    if grad_pair_out is None and rewrites_pairs:
         grad_pair_out = torch.zeros_like(pair)
-    call.set(mean=mean, grad_x_out=grad_x_out, grad_pair_out=grad_pair_out, grad_x=grads[0], grad_pair=grads[1])
-    call.set(room=x.new_empty(4, *x.shape))
-    call.set_table("grads", grads[2:])
+    grad_x, grad_pair, grad_weights = (tensor.new_empty(tensor.shape) for tensor in (x, pair, weights))
+    call.set(mean=mean, grad_x_out=grad_x_out, grad_pair_out=grad_pair_out, room=x.new_empty(4, *x.shape))
+    call.set(grad_x=grad_x, grad_pair=grad_pair, grad_weights=grad_weights)
     _run(call, "grit_stack_backward")
-    return grads
+    return grad_x, grad_pair, grad_weights
 
 
 @layer_stack_backward.register_fake
-def _(grad_x_out: Tensor, grad_pair_out: Tensor | None, x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor,
-      key: Tensor, weights: list[Tensor], *rest: Any) -> list[Tensor]:  # fmt: skip
-    return _empty_grads(x, pair, weights)
-
-
-def _empty_grads(x: Tensor, pair: Tensor, weights: list[Tensor]) -> list[Tensor]:
-    return [tensor.new_empty(tensor.shape) for tensor in (x, pair, *weights)]
+def _(
+    grad_x_out: Tensor, grad_pair_out: Tensor | None, x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor,
+    key: Tensor, weights: Tensor, *rest: Any,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    return x.new_empty(x.shape), pair.new_empty(pair.shape), weights.new_empty(weights.shape)
 
 
 def _prepare(
@@ -212,39 +252,35 @@ def _prepare(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: list[Tensor],
-    statistics: list[Tensor],
+    weights: Tensor,
+    statistics: Tensor,
     seeds: Tensor,
-    heads: int,
-    clamp: float | None,
-    attention_dropout: float,
-    dropout: float,
-    eps: float,
-    gelu: bool,
+    options: StackOptions,
     keep: bool,
 ) -> Call:
     """A call with its inputs."""
     structure = _Stack(
-        layers=num_layers(weights),
+        layers=seeds.shape[0],
         nodes=x.shape[0],
-        heads=heads,
-        channels=x.shape[1] // heads,
-        ffn_width=weights[WEIGHTS.index("ffn_in_weight")].shape[0],
+        heads=options.heads,
+        channels=x.shape[1] // options.heads,
+        ffn_width=options.ffn_width,
         threads=torch.get_num_threads(),
+        has_theta=options.has_theta,
+        rewrites_pairs=options.rewrites_pairs,
         keep=keep,
-        batch_statistics=not statistics,
-        gelu=gelu,
-        clamp=inf if clamp is None else clamp,
-        eps=eps,
-        attention_dropout=Dropout.of(attention_dropout),
-        dropout=Dropout.of(dropout),
+        batch_statistics=statistics.numel() == 0,
+        gelu=options.gelu,
+        clamp=inf if options.clamp is None else options.clamp,
+        eps=options.eps,
+        attention_dropout=Dropout.of(options.attention_dropout),
+        dropout=Dropout.of(options.dropout),
     )
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
         structure.sum_over_processes = _sum_over_processes
     call = Call(structure, x.dtype)
     call.set(x=x, pair=pair, log_degree=log_degree, row_ptr=row_ptr, key=key, seeds=seeds)
-    call.set_table("weights", weights)
-    call.set_table("statistics", statistics)
+    call.set(weights=weights, statistics=statistics)
     return call
 
 

@@ -13,7 +13,8 @@ from torch.nn.modules import module as every_module
 
 from grit.kernels import backend
 from grit.kernels.native import SUFFIXES
-from grit.nn.fused_stack import FusableLayer, layer_tensors, stack_options
+from grit.kernels.stack import weight_shapes
+from grit.nn.fused_stack import FusableLayer, layer_weights, norms, stack_options
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(getattr(every_module, f"_global{name}") for name in _HOOKS)
@@ -95,20 +96,29 @@ def _of_the_modules(layers: Sequence[FusableLayer]) -> Iterator[str]:
 
 
 def _of_the_weights(layers: Sequence[FusableLayer], x: Tensor) -> Iterator[str]:
+    width, known = x.shape[1], {}
     for number, layer in enumerate(layers):
-        if layer.attention.num_heads * layer.attention.head_dim != x.shape[1]:
-            yield f"layer {number} is not for rows of {x.shape[1]}"
-        for name, weight, shape in layer_tensors(layer):
-            if weight is None or shape is None:
-                if weight is not shape:
-                    yield f"layer {number}, {name}, is {'missing' if weight is None else 'unexpected'}"
+        heads, *_ = options = stack_options(layer)
+        if heads * layer.attention.head_dim != width:
+            yield f"layer {number} is not for rows of {width}"
+        for name in ("key", "value"):
+            if getattr(layer.attention, name).bias is not None:
+                yield f"layer {number} has a {name}_bias"
+        if options[:4] not in known:  # heads, FFN, degree scaler, pairs
+            known[options[:4]] = weight_shapes(width, *options[:4])
+        shapes = known[options[:4]]
+        for weight, (name, shape) in zip(layer_weights(layer), shapes.items(), strict=True):
+            if weight is None:
+                yield f"layer {number} has no {name}"
             elif weight.shape != shape:
-                yield f"layer {number}, {name}, has shape {tuple(weight.shape)} instead of {shape}"
+                yield f"layer {number} has a {name} of shape {tuple(weight.shape)} instead of {shape}"
             elif weight.dtype != x.dtype or weight.device != x.device or not _is_ordinary(weight):
-                yield f"layer {number}, {name}, is a {type(weight).__name__} of {weight.dtype} on {weight.device}"
+                yield f"layer {number} has a {name} that is a {type(weight).__name__} of {weight.dtype} on {weight.device}"
 
 
 def _of_the_settings(layers: Sequence[FusableLayer]) -> Iterator[str]:
+    first = stack_options(layers[0])
+    of_batch = layers[0].node_norm.uses_batch_statistics
     for number, layer in enumerate(layers):
         if layer.attention.activation is not torch.relu:
             yield f"layer {number}, attention, has another activation than ReLU"
@@ -116,11 +126,11 @@ def _of_the_settings(layers: Sequence[FusableLayer]) -> Iterator[str]:
             yield f"layer {number} has another activation than ReLU and GELU"
         if number + 1 < len(layers) and not layer.update_pairs:
             yield f"layer {number} does not rewrite pairs, and is not the last"
-        norms = [layer.pair_norm, layer.node_norm, layer.ffn_norm]
-        if len({(norm.eps, norm.uses_batch_statistics) for norm in norms}) > 1:
-            yield f"layer {number} has norms that differ in eps or mode"
-        if stack_options(layer) != stack_options(layers[0]):
+        if stack_options(layer)._replace(rewrites_pairs=first.rewrites_pairs) != first:
             yield f"layer {number} has other settings than layer 0"
+        for norm in norms(layer):
+            if norm.eps != first.eps or norm.uses_batch_statistics != of_batch:
+                yield f"layer {number} has a norm of another eps or mode"
 
 
 def _is_ordinary(tensor: Tensor) -> bool:

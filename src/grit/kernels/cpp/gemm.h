@@ -82,15 +82,18 @@ inline void add_outer_product(long rows, long left, long right, const T* a, long
       micro_product<T, kColumnsStep<T>, 1, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
 }
 
-// A (depth, columns) matrix in the packed form, panel after panel; element(p, n) gives its elements.
+// A (depth, columns) matrix in the packed form, panel after panel; element(p, n) gives its elements. It takes as long as a
+// product of some fifty rows, so that threads share it.
 template <class T, class Element>
-inline void pack(long depth, long columns, T* to, Element element) {
-  constexpr long lanes = kLanes<T>, wide = kPanel * lanes;
-  for (long n = 0; n < columns;) {
-    const long width = n + wide <= columns ? wide : lanes;
+inline void pack(long threads, long depth, long columns, T* to, Element element) {
+  constexpr long wide = kPanel * kLanes<T>;
+  const long panels = (columns + wide - 1) / wide;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (long panel = 0; panel < panels; ++panel) {
+    const long first = panel * wide, width = first + wide <= columns ? wide : kLanes<T>;
+    T* at = to + first * depth;
     for (long p = 0; p < depth; ++p)
-      for (long at = n; at < n + width; ++at) *to++ = element(p, at);
-    n += width;
+      for (long n = first; n < first + width; ++n) *at++ = element(p, n);
   }
 }
 

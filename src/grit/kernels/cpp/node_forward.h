@@ -64,8 +64,8 @@ template <class T>
 void node_update_forward(const Layer<T>& layer) {
   const auto b = allocate<NodeUpdateBuffers<T>>(layer);
   const long d = layer.sizes.width, n = layer.sizes.caller_width, chunks = node_chunks(layer.nodes);
-  pack_weight(block_diagonal(layer.sizes, layer.w.pair_value).data(), d, d, b.pair_value, n);
-  pack_weight(layer.w.node_out_weight, d, d, b.out, n);
+  pack_weight(layer.threads, block_diagonal(layer.sizes, layer.w.pair_value).data(), d, d, b.pair_value, n);
+  pack_weight(layer.threads, layer.w.node_out_weight, d, d, b.out, n);
   pad(layer.w.node_out_bias, d, b.bias, n);
   std::fill(b.moments, b.moments + chunks * 2 * d, 0.0);
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)
@@ -79,13 +79,10 @@ void node_update_forward(const Layer<T>& layer) {
         for (long c = 0; c < d; ++c) row[c] *= degree_factor(layer, first + r, c);
       }
       product(rows, d, n, tile.a, n, b.out, tile.updated, n, b.bias);
-      for (long r = 0; r < rows; ++r) {
-        T* out = layer.updated + (first + r) * d;
-        const T *x = layer.x + (first + r) * d, *updated = tile.updated + r * n;
-        GRIT_INDEPENDENT
-        for (long c = 0; c < d; ++c) out[c] = x[c] + updated[c];
-      }
-      if (layer.stack.batch_statistics) add_moments(layer.updated + first * d, rows, d, b.moments + chunk * 2 * d, tile.room);
+      // x is read with the stride of the tile.
+      copy_rows(layer.x + first * d, rows, d, tile.pair_sum, n);
+      write_rows(tile.pair_sum, tile.updated, n, rows, d, layer.updated + first * d,
+                 layer.stack.batch_statistics ? b.moments + chunk * 2 * d : nullptr, tile.room);
     });
   }
   normalise(layer, kNodeNorm, layer.nodes, b.moments, chunks);
@@ -151,8 +148,8 @@ void ffn_forward(const Layer<T>& layer) {
   const auto b = allocate<FfnBuffers<T>>(layer);
   const long d = layer.sizes.width, n = layer.sizes.caller_width, chunks = node_chunks(layer.nodes);
   const long width = layer.stack.ffn_width, f = padded(width, kLanes<T>);
-  pack_weight(layer.w.ffn_in_weight, width, d, b.in, f);
-  pack_weight(layer.w.ffn_out_weight, d, width, b.out, n);
+  pack_weight(layer.threads, layer.w.ffn_in_weight, width, d, b.in, f);
+  pack_weight(layer.threads, layer.w.ffn_out_weight, d, width, b.out, n);
   pad(layer.w.ffn_in_bias, width, b.in_bias, f);
   pad(layer.w.ffn_out_bias, d, b.out_bias, n);
   std::fill(b.moments, b.moments + chunks * 2 * d, 0.0);
@@ -162,13 +159,8 @@ void ffn_forward(const Layer<T>& layer) {
     for_tiles(layer.nodes, chunk, chunks, [&](long first, long rows) {
       ffn_rows(layer, first, rows, b.in, b.in_bias, tile.h, tile.before, tile.hidden);
       product(rows, width, n, tile.hidden, f, b.out, tile.updated, n, b.out_bias);
-      for (long r = 0; r < rows; ++r) {
-        T* out = layer.fed + (first + r) * d;
-        const T *h = tile.h + r * n, *updated = tile.updated + r * n;
-        GRIT_INDEPENDENT
-        for (long c = 0; c < d; ++c) out[c] = h[c] + updated[c];
-      }
-      if (layer.stack.batch_statistics) add_moments(layer.fed + first * d, rows, d, b.moments + chunk * 2 * d, tile.room);
+      write_rows(tile.h, tile.updated, n, rows, d, layer.fed + first * d,
+                 layer.stack.batch_statistics ? b.moments + chunk * 2 * d : nullptr, tile.room);
     });
   }
   normalise(layer, kFfnNorm, layer.nodes, b.moments, chunks);

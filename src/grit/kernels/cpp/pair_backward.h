@@ -79,6 +79,7 @@ template <class T>
 struct BackwardTile {
   T *pairs, *projected, *hidden, *grad_out, *grad_hidden, *grad_pairs, *mask;
   Vector<T>*logits, *weights, *grad_logits;  // per head vector
+  Vector<T>* inverse;                        // 1 / sqrt|z| of a pair, per vector
   QueryGradients<T> query;
 
   BackwardTile(Arena& arena, const Sizes& s)
@@ -92,6 +93,7 @@ struct BackwardTile {
         logits(arena.take<Vector<T>>(s.head_vectors)),
         weights(arena.take<Vector<T>>(s.head_vectors)),
         grad_logits(arena.take<Vector<T>>(s.head_vectors)),
+        inverse(arena.take<Vector<T>>(s.vectors)),
         query(arena, s) {}
 };
 
@@ -111,6 +113,8 @@ inline void backward_segment(const Layer<T>& layer, const PairWeights<T>& w, con
   Vector<T>* const logit_of = Vectors ? logit_here : tile.logits;
   Vector<T>* const weight_of = Vectors ? weight_here : tile.weights;
   Vector<T>* const grad_of = Vectors ? grad_here : tile.grad_logits;
+  Vector<T> inverse_here[Vectors ? Vectors : 1];
+  Vector<T>* const inverse = Vectors ? inverse_here : tile.inverse;
   const T* q = w.query(i);
   // What every row adds to, in registers where their number is known: ∂q_i, ∂W_A, ∂bias of scale and shift.
   T* const sums[] = {query.query, grads.score, grads.bias, grads.bias + m};
@@ -128,7 +132,7 @@ inline void backward_segment(const Layer<T>& layer, const PairWeights<T>& w, con
     const T *k = w.key(j), *value = w.value(j), *from_out = tile.grad_hidden + at_row * m;
     T *row = tile.hidden + at_row * m, *u_b = tile.projected + at_row * 2 * m;
     T *grad_key = grads.key + (j - chunk.first_key) * m, *grad_value = grads.value + (j - chunk.first_key) * m;
-    attend<T, Vectors>(s, q, k, u_b, w.score, row, logit_of);
+    attend<T, Vectors>(s, q, k, u_b, w.score, row, logit_of, inverse);
     for (long u = 0; u < head_vectors; ++u) {
       Vector<T> reached{};  // g_ij
       GRIT_UNROLL
@@ -158,7 +162,7 @@ inline void backward_segment(const Layer<T>& layer, const PairWeights<T>& w, con
         if (drops_pairs) from *= load(tile.mask + at);
         const Vector<T> grad_after = from + weight * load(query.pair + at) + grad_logit * load(w.score + at);
         const Vector<T> grad_before = after <= T(0) ? Vector<T>{} : grad_after;
-        const Vector<T> grad_product = grad_before * T(0.5) * root_of<T>(absolute<T>(sum * scale)).inverse;
+        const Vector<T> grad_product = grad_before * T(0.5) * inverse[v];
         const Vector<T> grad_sum = grad_product * scale;
         store(u_b + at, grad_product * sum);
         store(u_b + m + at, grad_before);
@@ -296,7 +300,7 @@ BackwardChunk<T> backward_chunk_for(const Sizes& s) {
 template <class T>
 void add_up(const Layer<T>& layer, const PairBackwardBuffers<T>& b, const PairGradients<T>& given) {
   const PairWeights<T>& w = b.weights;
-  const LayerTensors<T>& grad = layer.stack.grads[layer.number];
+  const LayerTensors<T>& grad = layer.grads;
   const Sizes& s = w.s;
   const ChunkSums<T>& total = b.chunks[0];
   const long d = s.width, n = s.caller_width, m = s.kernel_width, chunks = long(b.chunks.size()), block = 512;
@@ -348,7 +352,7 @@ template <class T>
 void node_gradients(const Layer<T>& layer, const PairBackwardBuffers<T>& b, T* grad_x) {
   const PairWeights<T>& w = b.weights;
   const Sizes& s = w.s;
-  const LayerTensors<T>& grad = layer.stack.grads[layer.number];
+  const LayerTensors<T>& grad = layer.grads;
   const long d = s.width, n = s.caller_width, m = s.kernel_width, chunks = node_chunks(layer.nodes), size = (n + 1) * 3 * m;
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)
   for (long chunk = 0; chunk < chunks; ++chunk) {
@@ -384,9 +388,9 @@ void pair_backward(const Layer<T>& layer, const PairGradients<T>& given) {
   PairWeights<T>& w = b.weights;
   const long n = w.s.caller_width, m = w.s.kernel_width, d = w.s.width;
   w.fill(layer);
-  pack(2 * m, n, b.projection_back, [&](long to, long i) { return w.projection_at(layer, i, to); });
-  if (layer.pair_out) pack(d, m, b.out_back, [&](long i, long to) { return w.out_at(layer, to, i); });
-  pack(3 * m, n, b.node_back, [&](long to, long i) { return w.node_at(layer, i, to); });
+  pack(layer.threads, 2 * m, n, b.projection_back, [&](long to, long i) { return w.projection_at(layer, i, to); });
+  if (layer.pair_out) pack(layer.threads, d, m, b.out_back, [&](long i, long to) { return w.out_at(layer, to, i); });
+  pack(layer.threads, 3 * m, n, b.node_back, [&](long to, long i) { return w.node_at(layer, i, to); });
   const auto run = backward_chunk_for<T>(w.s);
   const long count = long(cuts.size());
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)

@@ -69,9 +69,9 @@ struct PairWeights {
     to_kernel_order(s, layer.w.score, score);
     to_kernel_order(s, layer.w.query_bias, node_bias);
     std::fill(node_bias + m, node_bias + 3 * m, T(0));
-    pack(d, 2 * m, projection, [&](long i, long to) { return projection_at(layer, i, to); });
-    if (layer.pair_out) pack(m, n, out, [&](long from, long i) { return out_at(layer, from, i); });
-    pack(d, 3 * m, node_weight, [&](long i, long to) { return node_at(layer, i, to); });
+    pack(layer.threads, d, 2 * m, projection, [&](long i, long to) { return projection_at(layer, i, to); });
+    if (layer.pair_out) pack(layer.threads, m, n, out, [&](long from, long i) { return out_at(layer, from, i); });
+    pack(layer.threads, d, 3 * m, node_weight, [&](long i, long to) { return node_at(layer, i, to); });
     const long count = (layer.nodes + kTileRows - 1) / kTileRows;
 #pragma omp parallel for num_threads(layer.threads) schedule(static)
     for (long t = 0; t < count; ++t) {
@@ -105,13 +105,13 @@ inline Vector<T> kept_heads(const Dropout& dropout, const Sizes& s, long pair, l
   const int64_t base = pair * s.heads;
   if constexpr (std::is_same_v<T, float>) {
     if (uint32_t(base) <= UINT32_MAX - uint32_t(s.padded_heads)) {  // no carry into the upper word
-      Word32Vector index;
+      Word32Vector index{};
       for (int lane = 0; lane < kLanes<T>; ++lane) index[lane] = uint32_t((vector * kLanes<T> + lane) & (s.padded_heads - 1));
       const Word32Vector word = mixed<Word32Vector>((index + uint32_t(base)) ^ dropout.key(base));
       return word < dropout.threshold ? Vector<T>{} : all<T>(T(dropout.scale));
     }
   }
-  Vector<T> kept;
+  Vector<T> kept{};
   for (int lane = 0; lane < kLanes<T>; ++lane)
     kept[lane] = dropout.one<T>(base + ((vector * kLanes<T> + lane) & (s.padded_heads - 1)));
   return kept;
@@ -143,10 +143,11 @@ inline Vector<T> clamped(Vector<T> x, T bound) {
 }
 
 // ê of one pair, written to `hidden`; its logits before clamping in `logits`, one vector per head vector. `projected` holds
-// (u, b). Vectors is the number of vectors in a row where it is known at compile time, else 0.
+// (u, b). Vectors is the number of vectors in a row where it is known at compile time, else 0; then `inverse`, if it is not
+// null, gets 1 / sqrt|z|.
 template <class T, int Vectors>
 GRIT_INLINE void attend(const Sizes& s, const T* query, const T* key, const T* projected, const T* score, T* hidden,
-                        Vector<T>* logits) {
+                        Vector<T>* logits, Vector<T>* inverse) {
   const long vectors = Vectors ? Vectors : s.vectors, m = vectors * kLanes<T>;
   const long head_vectors = Vectors ? 1 : s.head_vectors;
   for (long u = 0; u < head_vectors; ++u) {
@@ -154,8 +155,10 @@ GRIT_INLINE void attend(const Sizes& s, const T* query, const T* key, const T* p
     GRIT_UNROLL
     for (long v = u; v < vectors; v += head_vectors) {
       const long at = v * kLanes<T>;
-      const Vector<T> product = (load(query + at) + load(key + at)) * load(projected + at);
-      const Vector<T> before = signed_sqrt<T>(product) + load(projected + m + at);
+      const Vector<T> z = (load(query + at) + load(key + at)) * load(projected + at);
+      const Root<T> root = root_of<T>(absolute<T>(z));
+      if (inverse) inverse[v] = root.inverse;
+      const Vector<T> before = with_sign<T>(root.root, z) + load(projected + m + at);
       const Vector<T> after = before < T(0) ? Vector<T>{} : before;  // keeps NaN
       store(hidden + at, after);
       sum += after * load(score + at);
@@ -201,7 +204,7 @@ struct QuerySums {
 template <class T>
 struct ForwardTile {
   T *pairs, *projected, *hidden, *out;
-  T* room;  // for `add_moments`
+  T* room;  // of `write_rows`
   Vector<T>* logits;
   QuerySums<T> sums;
 
@@ -227,7 +230,7 @@ inline void forward_segment(const Layer<T>& layer, const PairWeights<T>& w, long
   for (long r = 0; r < rows; ++r) {
     fetch_ahead(layer.pair, first + r + kTileRows, s.width);
     attend<T, Vectors>(s, w.query(query), w.key(key[r]), projected + r * 2 * m, w.score, hidden + r * m,
-                       logits + r * head_vectors);
+                       logits + r * head_vectors, nullptr);
     for (long u = 0; u < head_vectors; ++u) logits[r * head_vectors + u] = clamped<T>(logits[r * head_vectors + u], bound);
   }
   if (!layer.bounded())  // an online softmax: what is summed so far shrinks when a larger logit comes
@@ -282,14 +285,8 @@ inline void write_pairs(const Layer<T>& layer, const PairWeights<T>& w, long fir
   if (layer.pair_dropout.on())
     for (long r = 0; r < rows; ++r) drop_channels(layer.pair_dropout, w, first + r, tile.hidden + r * m);
   product(rows, m, n, tile.hidden, m, w.out, tile.out, n, w.out_bias);
-  T* out = layer.pair_out + first * d;
-  for (long r = 0; r < rows; ++r) {
-    T* to = out + r * d;
-    const T *residual = tile.pairs + r * n, *update = tile.out + r * n;
-    GRIT_INDEPENDENT
-    for (long c = 0; c < d; ++c) to[c] = residual[c] + update[c];
-  }
-  if (layer.stack.batch_statistics) add_moments(out, rows, d, moments, tile.room);
+  write_rows(tile.pairs, tile.out, n, rows, d, layer.pair_out + first * d, layer.stack.batch_statistics ? moments : nullptr,
+             tile.room);
 }
 
 template <class T, int Vectors>

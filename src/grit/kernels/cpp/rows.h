@@ -9,29 +9,37 @@
 
 namespace grit {
 
-// Sums of rows and of their squares, (2, width) in double: no digits are lost between a large mean and a small deviation.
-// Within a tile, differences from its first row are summed in the rows' own type, which is faster; `room` holds 2 * width.
+// Write rows, each the sum of two, and add up their sums and the sums of their squares, (2, width) in double: no digits are
+// lost between a large mean and a small deviation. Within the tile, differences from its first row are summed in the rows'
+// own type, which is faster; `room` holds 2 * width. Without `sums` rows are only written.
 template <class T>
-inline void add_moments(const T* tile, long rows, long width, double* sums, T* room) {
+inline void write_rows(const T* left, const T* right, long stride, long rows, long width, T* to, double* sums, T* room) {
   T *differences = room, *squares = room + width;
   std::fill(room, room + 2 * width, T(0));
-  for (long r = 1; r < rows; ++r) {
-    const T* row = tile + r * width;
-    GRIT_INDEPENDENT
-    for (long c = 0; c < width; ++c) {
-      const T difference = row[c] - tile[c];
-      differences[c] += difference;
-      squares[c] += difference * difference;
+  for (long r = 0; r < rows; ++r) {
+    const T *a = left + r * stride, *b = right + r * stride;
+    T* out = to + r * width;
+    if (!sums) {
+      GRIT_INDEPENDENT
+      for (long c = 0; c < width; ++c) out[c] = a[c] + b[c];
+    } else {
+      GRIT_INDEPENDENT
+      for (long c = 0; c < width; ++c) {
+        const T sum = a[c] + b[c], difference = sum - (left[c] + right[c]);
+        out[c] = sum;
+        differences[c] += difference;
+        squares[c] += difference * difference;
+      }
     }
   }
-  for (long c = 0; c < width; ++c) {
-    const double first = double(tile[c]), sum = double(differences[c]);
+  for (long c = 0; sums && c < width; ++c) {
+    const double first = double(left[c] + right[c]), sum = double(differences[c]);
     sums[c] += double(rows) * first + sum;
     sums[width + c] += double(squares[c]) + first * (2 * sum + double(rows) * first);
   }
 }
 
-// The scale and shift of a normalisation. `sums` (chunks, 2, D) are those of `add_moments`, added up in order and, if several
+// The scale and shift of a normalisation. `sums` (chunks, 2, D) are those of `write_rows`, added up in order and, if several
 // processes share the batch, over all of them; they are not read where the statistics are given.
 template <class T>
 inline void normalise(const Layer<T>& layer, Norm norm, long rows, const double* sums, long chunks) {
@@ -56,8 +64,7 @@ inline void normalise(const Layer<T>& layer, Norm norm, long rows, const double*
       const double deviations = left < 0 ? 0 : left;  // keeps NaN
       mean[c] = T(total[c] / count), biased = T(deviations / count), variance[c] = T(deviations / (count - 1));
     } else {
-      const T* const* statistics = s.statistics + (layer.number * kNorms + norm) * 2;
-      mean[c] = statistics[0][c], biased = statistics[1][c];
+      mean[c] = s.statistics[2 * at + c], biased = s.statistics[2 * at + d + c];
     }
     deviation[c] = T(1) / std::sqrt(biased + T(s.eps));
     s.scale[at + c] = w.weight[c] * deviation[c];
@@ -77,7 +84,7 @@ template <class T>
 inline NormGradient<T> normalise_back(const Layer<T>& layer, Norm norm, long rows, const T* grad_scale, const T* grad_shift) {
   const Stack<T>& s = layer.stack;
   const long d = s.width();
-  const auto& grad = s.grads[layer.number].norms[norm];
+  const auto& grad = layer.grads.norms[norm];
   const T *mean = s.mean + s.at_norm(layer.number, norm), *scale = layer.scale(norm);
   const T* deviation = s.inverse_deviation + s.at_norm(layer.number, norm);
   for (long c = 0; c < d; ++c) {
@@ -145,13 +152,13 @@ inline void drop_rows(const Dropout& dropout, long first, long rows, long width,
 
 // A weight (outputs, inputs) packed for y = x W^T, or transposed for the way back.
 template <class T>
-inline void pack_weight(const T* weight, long outputs, long inputs, T* to, long padded_outputs) {
-  pack(inputs, padded_outputs, to, [=](long k, long n) { return n < outputs ? weight[n * inputs + k] : T(0); });
+inline void pack_weight(long threads, const T* weight, long outputs, long inputs, T* to, long padded_outputs) {
+  pack(threads, inputs, padded_outputs, to, [=](long k, long n) { return n < outputs ? weight[n * inputs + k] : T(0); });
 }
 
 template <class T>
-inline void pack_transposed(const T* weight, long outputs, long inputs, T* to, long padded_inputs) {
-  pack(outputs, padded_inputs, to, [=](long n, long k) { return k < inputs ? weight[n * inputs + k] : T(0); });
+inline void pack_transposed(long threads, const T* weight, long outputs, long inputs, T* to, long padded_inputs) {
+  pack(threads, outputs, padded_inputs, to, [=](long n, long k) { return k < inputs ? weight[n * inputs + k] : T(0); });
 }
 
 // Accumulators of equal size, one per chunk, added up in order into the first.

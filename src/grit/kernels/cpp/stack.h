@@ -10,7 +10,7 @@ namespace grit {
 enum Norm { kPairNorm, kNodeNorm, kFfnNorm, kNorms };
 enum Seed { kAttentionSeed, kPairSeed, kNodeSeed, kFfnSeed, kSeeds };
 
-// The weights of one layer, or their gradients; names as in `grit.nn.layer`.
+// The weights of one layer, or their gradients, one after another in memory; `WEIGHTS` of grit.kernels.stack has their order.
 template <class T>
 struct LayerTensors {
   T *query_weight, *query_bias, *key_weight, *value_weight;              // (D, D), (D), (D, D), (D, D)
@@ -21,14 +21,35 @@ struct LayerTensors {
   T *ffn_in_weight, *ffn_in_bias, *ffn_out_weight, *ffn_out_bias;        // (F, D), (F), (D, F), (D)
   struct {
     T *weight, *bias;
-  } norms[kNorms];  // (D)
-};
+  } norms[kNorms];  // (D); that of pairs null if they are not rewritten
+  long size = 0;    // of all
 
-static_assert(sizeof(LayerTensors<float>) == 25 * sizeof(float*));  // `WEIGHTS` of grit.kernels.stack
+  LayerTensors(T* memory, long heads, long channels, long ffn_width, bool has_theta, bool rewrites_pairs) {
+    const long d = heads * channels;
+    const auto take = [&](long count, bool is_there = true) {
+      T* const taken = memory && is_there ? memory + size : nullptr;
+      size += is_there ? count : 0;
+      return taken;
+    };
+    query_weight = take(d * d), query_bias = take(d), key_weight = take(d * d), value_weight = take(d * d);
+    scale_weight = take(d * d), scale_bias = take(d), shift_weight = take(d * d), shift_bias = take(d);
+    score = take(d), pair_value = take(d * channels), theta = take(2 * d, has_theta);
+    node_out_weight = take(d * d), node_out_bias = take(d);
+    pair_out_weight = take(d * d, rewrites_pairs), pair_out_bias = take(d, rewrites_pairs);
+    ffn_in_weight = take(ffn_width * d), ffn_in_bias = take(ffn_width), ffn_out_weight = take(d * ffn_width),
+    ffn_out_bias = take(d);
+    for (long norm = 0; norm < kNorms; ++norm) {
+      const bool is_there = norm != kPairNorm || rewrites_pairs;
+      norms[norm].weight = take(d, is_there), norms[norm].bias = take(d, is_there);
+    }
+  }
+};
 
 template <class T>
 struct Stack {
   int64_t layers, nodes, heads, channels, ffn_width, threads;
+  int64_t has_theta;         // whether layers have a degree scaler
+  int64_t rewrites_pairs;    // whether the last layer does; the others do
   int64_t keep;              // whether a backward pass may follow: otherwise layers share one set of rows
   int64_t batch_statistics;  // whether norms use the batch's moments; otherwise those in `statistics`
   int64_t gelu;              // whether the feed-forward network has GELU instead of ReLU
@@ -37,8 +58,8 @@ struct Stack {
   double clamp, eps;                                          // clamp infinite: none
   Dropout attention_dropout, dropout;                         // their seeds are not read
   const T *x, *pair, *log_degree;                             // (N, D), (P, D), (N)
-  const LayerTensors<T>* weights;                             // (L)
-  const T* const* statistics;                                 // (L, kNorms, 2): running mean and variance
+  const T* weights;                                           // `LayerTensors` of every layer
+  const T* statistics;                                        // (L, kNorms, 2, D): running mean and variance
 
   // Given back: x and, if the last layer rewrites pairs, pairs after the last layer, and the batch's moments.
   T *x_out, *pair_out;  // (N, D), (P, D)
@@ -52,13 +73,20 @@ struct Stack {
 
   // The backward pass: given (null where nobody asks), wanted, and room to work in.
   const T *grad_x_out, *grad_pair_out;
-  T *grad_x, *grad_pair;
-  const LayerTensors<T>* grads;  // (L)
-  T* room;                       // (4, N, D)
+  T *grad_x, *grad_pair, *grad_weights;
+  T* room;  // (4, N, D)
 
   long width() const { return heads * channels; }
   long num_pairs() const { return row_ptr[nodes]; }
   long at_norm(long layer, long norm) const { return (layer * kNorms + norm) * width(); }
+
+  // Layer `layer` of tensors that begin at `memory`, or nulls.
+  template <class U>
+  LayerTensors<U> tensors(U* memory, long layer) const {
+    const LayerTensors<U> first(memory, heads, channels, ffn_width, has_theta, true);
+    const bool rewrites = rewrites_pairs || layer + 1 < layers;
+    return {memory ? memory + layer * first.size : nullptr, heads, channels, ffn_width, bool(has_theta), rewrites};
+  }
 };
 
 // One layer of the stack: where its tensors are.
@@ -67,7 +95,8 @@ struct Layer {
   const Stack<T>& stack;
   long number, nodes, pairs, threads;
   Sizes sizes;
-  const LayerTensors<T>& w;
+  LayerTensors<const T> w;
+  LayerTensors<T> grads;             // of the backward pass
   const T *x, *pair;                 // what the layer reads
   const T *pair_scale, *pair_shift;  // the normalisation of the pairs it reads; null: as they are
   T *node_sum, *pair_sum, *updated, *fed, *x_out, *logsumexp;
@@ -81,7 +110,8 @@ struct Layer {
         pairs(s.num_pairs()),
         threads(s.threads),
         sizes(Sizes::of<T>(s.heads, s.channels)),
-        w(s.weights[layer]) {
+        w(s.tensors(s.weights, layer)),
+        grads(s.tensors(s.grad_weights, layer)) {
     const long row = s.keep ? layer : 0, before = s.keep ? layer - 1 : 0, nodes_size = nodes * s.width();
     const long pairs_size = pairs * s.width();
     x = layer ? s.nodes_out + before * nodes_size : s.x;

@@ -118,11 +118,10 @@ inline Root<T> root_of(Vector<T> x) {
   return {root, root == T(0) ? Vector<T>{} : T(1) / root};
 }
 
-// sqrt(x) for x >= 0, -sqrt(-x) for x < 0.
+// `size`, which is not negative, with the sign of x.
 template <class T>
-inline Vector<T> signed_sqrt(Vector<T> x) {
-  const Vector<T> size = absolute<T>(x);
-  return (Vector<T>)((Mask<T>)root_of<T>(size).root | ((Mask<T>)x ^ (Mask<T>)size));
+inline Vector<T> with_sign(Vector<T> size, Vector<T> x) {
+  return (Vector<T>)((Mask<T>)size | ((Mask<T>)x ^ (Mask<T>)absolute<T>(x)));
 }
 
 // e^x for x <= 0, by 2^n times a Taylor polynomial on |r| <= ln(2) / 2; below about -87 (float) it stays at e^-87.
