@@ -64,7 +64,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     for g, index in enumerate(label_index or []):
         _check_label_index(f"graph {g}", index)
         if index.numel() and (int(index.min()) < 0 or int(index.max()) >= int(nodes[g])):
-            raise GritError(f"graph {g}: edge_label_index speaks of nodes outside 0..{int(nodes[g]) - 1}.")
+            raise GritError(f"graph {g}: edge_label_index refers to nodes outside 0..{int(nodes[g]) - 1}.")
     labels = "y" if label_index is None else "edge_label"
     if label_index is None and all(isinstance(_optional(data, "y"), Tensor) for data in data_list):
         _check_target_rows([data.y for data in data_list], nodes.tolist())
@@ -100,7 +100,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
     edge_index = _edge_index(0, batch)
     outside = (edge_index < 0) | (edge_index >= n)
     if bool(outside.any()):
-        raise GritError(f"edge_index of the batch speaks of nodes outside 0..{n - 1}.")
+        raise GritError(f"edge_index of the batch refers to nodes outside 0..{n - 1}.")
     graph_of_edge, by_graph = torch.sort(graph_of_node[edge_index[0]], stable=True)
     edge_attr = _features("edge_attr", [batch.edge_attr], [edge_index.shape[1]])
     edge_level = "edge_label_index" in batch

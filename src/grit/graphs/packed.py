@@ -20,7 +20,7 @@ class PackedGraphs(TensorTree):
         node_ptr: (B + 1,) int64; graph g owns nodes ``node_ptr[g]`` to ``node_ptr[g + 1]``.
         edge_ptr: (B + 1,) int64, the same for edges.
         y: Targets or None: (B, T) for graphs, (N, T) for nodes, (Q, T) for the node pairs in ``label_index``.
-        label_index: (2, Q) int64 or None: source and target of each pair that an edge-level target speaks of.
+        label_index: (2, Q) int64 or None: source and target of each pair that has an edge-level target.
     """
 
     x: Tensor
@@ -112,7 +112,7 @@ def _check(graphs: PackedGraphs) -> None:
     _check_ptr("node_ptr", g.node_ptr, g.num_nodes)
     _check_ptr("edge_ptr", g.edge_ptr, g.num_edges)
     if g.node_ptr.numel() != g.edge_ptr.numel():
-        raise GritError(f"node_ptr speaks of {len(g)} graphs, edge_ptr of {g.edge_ptr.numel() - 1}.")
+        raise GritError(f"node_ptr is for {len(g)} graphs, edge_ptr for {g.edge_ptr.numel() - 1}.")
     empty = (g.nodes_per_graph == 0).nonzero()
     if empty.numel():
         raise GritError(f"graph {int(empty[0])} has no nodes; a graph needs at least one. Leave it out of the data.")
@@ -126,7 +126,7 @@ def _check(graphs: PackedGraphs) -> None:
             )
         outside = (g.label_index < 0) | (g.label_index >= g.num_nodes)
         if bool(outside.any()):
-            raise GritError(f"label_index speaks of nodes outside 0..{g.num_nodes - 1}.")
+            raise GritError(f"label_index refers to nodes outside 0..{g.num_nodes - 1}.")
         graph = g.graph_of_node
         if not torch.equal(graph[g.label_index[0]], graph[g.label_index[1]]):
             raise GritError("label_index joins nodes of two different graphs.")

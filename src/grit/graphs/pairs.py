@@ -53,11 +53,11 @@ class Pairs(TensorTree):
         if not torch.equal(self.query, torch.repeat_interleave(nodes, length, output_size=self.num_pairs)):
             raise GritError("query does not follow row_ptr: the pairs of a node must be consecutive, nodes in order.")
         if int(self.key.min()) < 0 or int(self.key.max()) >= self.num_nodes:
-            raise GritError(f"key speaks of nodes outside 0..{self.num_nodes - 1}.")
+            raise GritError(f"key refers to nodes outside 0..{self.num_nodes - 1}.")
         if bool(((self.query * self.num_nodes + self.key).diff() <= 0).any()):
             raise GritError("key must increase within each row, without repetition.")
         if self.edge_pair.numel() and not 0 <= int(self.edge_pair.min()) <= int(self.edge_pair.max()) < self.num_pairs:
-            raise GritError(f"edge_pair speaks of pairs outside 0..{self.num_pairs - 1}.")
+            raise GritError(f"edge_pair refers to pairs outside 0..{self.num_pairs - 1}.")
 
     @classmethod
     def from_index(cls, query: Tensor, key: Tensor, num_nodes: int) -> "Pairs":
@@ -74,7 +74,7 @@ class Pairs(TensorTree):
         query, key = query.long(), key.long()
         for name, index in (("query", query), ("key", key)):
             if index.numel() and (int(index.min()) < 0 or int(index.max()) >= num_nodes):
-                raise GritError(f"{name} speaks of nodes outside 0..{num_nodes - 1}.")
+                raise GritError(f"{name} refers to nodes outside 0..{num_nodes - 1}.")
         code, order = torch.sort(query * num_nodes + key)
         if bool((code.diff() == 0).any()):
             raise GritError("the same (query, key) pair is listed twice.")
