@@ -7,6 +7,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 
 import grit
+from grit import kernels
+from grit.encodings import rrwp as rrwp_module
 from grit.encodings.rrwp import rrwp_encoding
 from grit.graphs.convert import pack
 from tests.golden import Case
@@ -117,6 +119,24 @@ def test_a_batch_of_any_sizes_is_its_graphs_one_by_one(data_list, kind):
         mine = packed.graph_of_node[pairs.query] == g
         torch.testing.assert_close(batch.pair[mine], single[pairs.query[mine] - first, pairs.key[mine] - first])
         torch.testing.assert_close(batch.node[first : first + data.num_nodes], single.diagonal().t())
+
+
+@given(
+    st.lists(graphs(max_nodes=40), min_size=1, max_size=4),
+    st.sampled_from(["all", "edges", "khop-2"]),
+    st.integers(1, 6),
+    st.integers(1, 7),
+)
+def test_a_few_columns_at_a_time_give_the_same(data_list, kind, walk_steps, width):
+    packed = pack(data_list)
+    pairs = grit.choose_pairs(packed, kind)
+    whole = rrwp_encoding(packed, pairs, walk_steps, torch.float64)
+    with pytest.MonkeyPatch.context() as patch, kernels.use("plain"):
+        patch.setattr(rrwp_module, "_LANES", width)
+        patch.setattr(rrwp_module, "_BLOCK_BYTES", 1)
+        blocks = rrwp_encoding(packed, pairs, walk_steps, torch.float64)
+    torch.testing.assert_close(blocks.node, whole.node, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(blocks.pair, whole.pair, rtol=1e-12, atol=1e-14)
 
 
 def test_transform_copies_and_is_read_back():

@@ -2,7 +2,8 @@
 
 With ``M = D^-1 A`` the walk matrix of a graph, ``P_ij = [I, M, M^2, ..., M^(K-1)]_ij``: entry k is the probability
 that a walk of k steps from i ends in j. Computed by sparse-dense products, O(K V E), for all graphs of a batch at once,
-and never stored on disk.
+and never stored on disk. Column j of M^k depends on column j of M^(k-1) alone, so large graphs are worked on in blocks of
+columns and no n x n matrix is made for sparse pairs.
 
 As in the released code: the degree counts every listed edge, parallel ones too, while a parallel edge is one way to
 step, so that rows of nodes with parallel edges sum to less than 1. A node without outgoing edges has a zero row.
@@ -25,6 +26,9 @@ from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.pairs import Pairs, choose_pairs
 from grit.kernels.walks import walk_powers, walks_are_fused
 
+_LANES = 16  # columns of a block come in multiples of it
+_BLOCK_BYTES = 1 << 24  # of a working matrix; larger ones leave the cache and are no faster
+
 
 def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
     """RRWP of one graph as a dense tensor.
@@ -42,7 +46,8 @@ def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dt
         raise GritError(f"num_nodes must be at least 1, got {num_nodes}.")
     check_walk_steps(walk_steps)
     graphs = pack([Data(edge_index=edge_index, num_nodes=num_nodes)])
-    encoding = rrwp_encoding(graphs, choose_pairs(graphs), walk_steps, dtype)
+    pairs = choose_pairs(graphs, bytes_per_pair=walk_steps * dtype.itemsize)
+    encoding = rrwp_encoding(graphs, pairs, walk_steps, dtype)
     return encoding.pair.view(num_nodes, num_nodes, walk_steps)
 
 
@@ -50,11 +55,11 @@ def rrwp_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: to
     """RRWP of a batch: the diagonal for nodes (N, K), the given pairs for pairs (P, K)."""
     if walks_are_fused(graphs.x.device, dtype) and pairs.num_pairs == int((graphs.nodes_per_graph**2).sum()):
         return Encoding(*walk_powers(graphs, walk_steps, dtype))
-    node = torch.zeros(walk_steps, graphs.num_nodes, dtype=dtype, device=graphs.x.device)
-    pair = torch.zeros(walk_steps, pairs.num_pairs, dtype=dtype, device=graphs.x.device)
+    node = torch.empty(graphs.num_nodes, walk_steps, dtype=dtype, device=graphs.x.device)
+    pair = torch.empty(pairs.num_pairs, walk_steps, dtype=dtype, device=graphs.x.device)
     for group in _groups_of_like_size(graphs):
         _walk(graphs, pairs, group, node, pair)
-    return Encoding(node=node.t().contiguous(), pair=pair.t().contiguous())  # (N, K), (P, K)
+    return Encoding(node=node, pair=pair)
 
 
 def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
@@ -71,17 +76,18 @@ def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def _walk(graphs: PackedGraphs, pairs: Pairs, group: Tensor, node: Tensor, pair: Tensor) -> None:
-    """Fill the columns of ``node`` (K, N) and ``pair`` (K, P) that belong to the graphs in ``group``.
+    """Fill the rows of ``node`` (N, K) and ``pair`` (P, K) that belong to the graphs in ``group``.
 
-    Rows of the working matrix are the group's nodes i, columns the number of j within its own graph.
+    Rows of the working matrix are the group's nodes i, columns the number of j within its own graph, a block at a time.
     """
+    device, dtype, walk_steps = node.device, node.dtype, node.shape[1]
     graph_of_node = graphs.graph_of_node
-    in_group = torch.zeros(len(graphs), dtype=torch.bool, device=group.device)
+    in_group = torch.zeros(len(graphs), dtype=torch.bool, device=device)
     in_group[group] = True
     nodes = in_group[graph_of_node].nonzero()[:, 0]  # (R,)
-    row_of = torch.full((graphs.num_nodes,), -1, device=group.device)
-    row_of[nodes] = torch.arange(nodes.numel(), device=group.device)
-    column_of = torch.arange(graphs.num_nodes, device=group.device) - graphs.node_ptr[graph_of_node]
+    row_of = torch.full((graphs.num_nodes,), -1, device=device)
+    row_of[nodes] = torch.arange(nodes.numel(), device=device)
+    column_of = torch.arange(graphs.num_nodes, device=device) - graphs.node_ptr[graph_of_node]
     num_rows, num_columns = nodes.numel(), int(graphs.nodes_per_graph[group].max())
 
     # M in compressed rows: each distinct edge once, weighted by the degree that counts them all.
@@ -90,25 +96,34 @@ def _walk(graphs: PackedGraphs, pairs: Pairs, group: Tensor, node: Tensor, pair:
     code = torch.unique(source[kept] * num_rows + target[kept])
     source, target = code // num_rows, code % num_rows
     row_start = offsets(torch.bincount(source, minlength=num_rows))[:-1]
-    probability = (1.0 / graphs.degree()[nodes].to(node.dtype))[source]
+    probability = (1.0 / graphs.degree()[nodes].to(dtype))[source]
 
-    of_group = (row_of[pairs.query] >= 0).nonzero()[:, 0]
-    cell = row_of[pairs.query[of_group]] * num_columns + column_of[pairs.key[of_group]]
-    everything = of_group.numel() == pairs.num_pairs
-    walk = torch.zeros(num_rows, num_columns, dtype=node.dtype, device=group.device)
-    walk[torch.arange(num_rows, device=group.device), column_of[nodes]] = 1.0  # M^0
-    diagonal = torch.arange(num_rows, device=group.device) * num_columns + column_of[nodes]
-    for k in range(node.shape[0]):
-        node[k, nodes] = walk.view(-1)[diagonal]
-        if everything:
-            torch.index_select(walk.view(-1), 0, cell, out=pair[k])
+    column_of_node, column_of_pair = column_of[nodes], column_of[pairs.key]
+    of_group = row_of[pairs.query] >= 0
+    width = _LANES * max(1, _BLOCK_BYTES // (_LANES * num_rows * dtype.itemsize))
+    for first in range(0, num_columns, width):
+        last = min(first + width, num_columns)
+        own = ((column_of_node >= first) & (column_of_node < last)).nonzero()[:, 0]  # rows whose diagonal is here
+        wanted = (of_group & (column_of_pair >= first) & (column_of_pair < last)).nonzero()[:, 0]
+        diagonal = own * (last - first) + column_of_node[own] - first
+        cell = row_of[pairs.query[wanted]] * (last - first) + column_of_pair[wanted] - first
+        node_block = torch.empty(walk_steps, own.numel(), dtype=dtype, device=device)
+        pair_block = torch.empty(walk_steps, wanted.numel(), dtype=dtype, device=device)
+        walk = torch.zeros(num_rows, last - first, dtype=dtype, device=device)
+        walk.view(-1)[diagonal] = 1.0  # M^0
+        for k in range(walk_steps):
+            torch.index_select(walk.view(-1), 0, diagonal, out=node_block[k])
+            torch.index_select(walk.view(-1), 0, cell, out=pair_block[k])
+            if k + 1 < walk_steps and code.numel():
+                # The sparse-dense product M @ walk: each row is a weighted sum of its neighbours' rows.
+                walk = F.embedding_bag(target, walk, row_start, mode="sum", per_sample_weights=probability)
+            elif k == 0:
+                walk = torch.zeros_like(walk)
+        node[nodes[own]] = node_block.t()
+        if wanted.numel() == pairs.num_pairs:
+            pair.copy_(pair_block.t())
         else:
-            pair[k, of_group] = walk.view(-1)[cell]
-        if k + 1 < node.shape[0] and code.numel():
-            # The sparse-dense product M @ walk: each row is a weighted sum of its neighbours' rows.
-            walk = F.embedding_bag(target, walk, row_start, mode="sum", per_sample_weights=probability)
-        elif k == 0:
-            walk = torch.zeros_like(walk)
+            pair[wanted] = pair_block.t()
 
 
 class AddRRWP(BaseTransform):  # type: ignore[misc]
@@ -128,7 +143,7 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
     def forward(self, data: Data) -> Data:
         """The graph with its encodings; the one given is not changed (PyG copies it before calling)."""
         graphs = pack([data])
-        pairs = choose_pairs(graphs)
+        pairs = choose_pairs(graphs, bytes_per_pair=self.walk_steps * torch.float32.itemsize)
         encoding = rrwp_encoding(graphs, pairs, self.walk_steps, torch.float32)
         joined = (encoding.pair != 0).any(1)
         data.rrwp = encoding.node

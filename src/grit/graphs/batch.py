@@ -157,13 +157,13 @@ def _assemble(
     dtype: torch.dtype,
     stored: StoredRRWP | None,
 ) -> PairBatch:
-    compute = encoding_kind(encoding).compute
+    kind = encoding_kind(encoding)
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise GritError(f"dtype must be a floating-point type such as torch.float32, got {dtype}.")
     check_walk_steps(walk_steps)
-    pairs = choose_pairs(graphs, pairs_kind)
+    pairs = choose_pairs(graphs, pairs_kind, bytes_per_pair=kind.pair_dim(walk_steps) * dtype.itemsize)
     if stored is None:
-        encoded = compute(graphs, pairs, walk_steps, dtype)
+        encoded = kind.compute(graphs, pairs, walk_steps, dtype)
     else:
         encoded = _spread(stored, pairs, dtype)
     degree = graphs.degree()
