@@ -11,7 +11,6 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason=
 SCRIPT = """
 import sys, torch
 import grit
-from grit.encodings import rrwp
 from grit.kernels import memory
 from torch_geometric.data import Data
 

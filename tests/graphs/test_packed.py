@@ -30,8 +30,12 @@ def test_part():
     assert second.x.tolist() == [[3.0], [4.0]]
     assert second.edge_index.tolist() == [[0], [1]]
     assert second.edge_attr.tolist() == [[2.0]]
+    assert second.edge_weight is None
     assert second.node_ptr.tolist() == [0, 2]
     assert second.edge_ptr.tolist() == [0, 1]
+    weighted = PackedGraphs(**fields(edge_weight=torch.tensor([1.0, 2.0, 3.0])))
+    assert weighted.part(1, 2).edge_weight.tolist() == [3.0]
+    assert weighted.part(1, 2).weighted_degree(torch.float64).tolist() == [3.0, 0.0]
     whole = PackedGraphs(**fields()).part(0, 2)
     assert torch.equal(whole.edge_index, fields()["edge_index"])
 
@@ -70,6 +74,9 @@ def test_offsets():
         ({"x": torch.full((5, 1), torch.nan)}, r"graph 0: node features \(x\) hold nan in row 0"),
         ({"label_index": torch.zeros(2, 2)}, r"label_index must be int64 of shape \(2, Q\)"),
         ({"label_index": torch.tensor([[0], [4]])}, "two different graphs"),
+        ({"edge_weight": torch.ones(2)}, r"edge_weight must be floating of shape \(3,\), .* got torch.float32 \(2,\)"),
+        ({"edge_weight": torch.ones(3).long()}, "edge_weight must be floating .* got torch.int64"),
+        ({"edge_weight": torch.tensor([1.0, 0.0, -1.0])}, "graph 1: edge_weight of edge 0 is -1.0"),
     ],
 )
 def test_checks(changes, message):

@@ -6,12 +6,14 @@ and never stored on disk. Column j of M^k depends on column j of M^(k-1) alone, 
 columns and no n x n matrix is made for sparse pairs.
 
 As in the released code: the degree counts every listed edge, parallel ones too, while a parallel edge is one way to
-step, so that rows of nodes with parallel edges sum to less than 1. A node without outgoing edges has a zero row.
+step, so that rows of nodes with parallel edges sum to less than 1. A node without outgoing edges has a zero row. With edge
+weights the degree is their sum and ``M_ij = w_ij / d_i``; of parallel edges the last one listed gives ``w_ij``.
 
-Shape letters: N nodes of the batch, P pairs, E edges, K walk steps.
+Shape letters: N nodes of the batch, P pairs, E edges, K walk steps, Z entries of M.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -30,13 +32,21 @@ _LANES = 16  # columns of a block come in multiples of it
 _BLOCK_BYTES = 1 << 24  # of a working matrix; larger ones leave the cache and are no faster
 
 
-def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
+def rrwp(
+    edge_index: Tensor,
+    num_nodes: int,
+    walk_steps: int,
+    edge_weight: Tensor | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
     """RRWP of one graph as a dense tensor.
 
     Args:
         edge_index: (2, E) int64, row 0 the source. Undirected graphs list both directions.
         num_nodes: n.
         walk_steps: K, the number of channels: I, M, ..., M^(K-1).
+        edge_weight: (E,) or (E, 1), 0 or more: a step follows an edge with a probability in proportion. None weighs all alike.
         dtype: float32 or float64.
 
     Returns:
@@ -45,7 +55,7 @@ def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dt
     if num_nodes < 1:
         raise GritError(f"num_nodes must be at least 1, got {num_nodes}.")
     check_walk_steps(walk_steps)
-    graphs = pack([Data(edge_index=edge_index, num_nodes=num_nodes)])
+    graphs = pack([Data(edge_index=edge_index, edge_weight=edge_weight, num_nodes=num_nodes)])
     pairs = choose_pairs(graphs, bytes_per_pair=walk_steps * dtype.itemsize)
     encoding = rrwp_encoding(graphs, pairs, walk_steps, dtype)
     return encoding.pair.view(num_nodes, num_nodes, walk_steps)
@@ -53,13 +63,42 @@ def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dt
 
 def rrwp_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: torch.dtype) -> Encoding:
     """RRWP of a batch: the diagonal for nodes (N, K), the given pairs for pairs (P, K)."""
-    if walks_are_fused(graphs.x.device, dtype) and pairs.num_pairs == int((graphs.nodes_per_graph**2).sum()):
+    all_pairs = pairs.num_pairs == int((graphs.nodes_per_graph**2).sum())
+    if all_pairs and graphs.edge_weight is None and walks_are_fused(graphs.x.device, dtype):
         return Encoding(*walk_powers(graphs, walk_steps, dtype))
     node = torch.empty(graphs.num_nodes, walk_steps, dtype=dtype, device=graphs.x.device)
     pair = torch.empty(pairs.num_pairs, walk_steps, dtype=dtype, device=graphs.x.device)
+    matrix = walk_matrix(graphs, dtype)
     for group in _groups_of_like_size(graphs):
-        _walk(graphs, pairs, group, node, pair)
+        _walk(graphs, matrix, pairs, group, node, pair)
     return Encoding(node=node, pair=pair)
+
+
+class WalkMatrix(NamedTuple):
+    """M of a batch by its entries, row by row, each (source, target) once.
+
+    Attributes:
+        source: (Z,) int64, the row, not decreasing.
+        target: (Z,) int64, the column, increasing within a row.
+        probability: (Z,).
+    """
+
+    source: Tensor
+    target: Tensor
+    probability: Tensor
+
+
+def walk_matrix(graphs: PackedGraphs, dtype: torch.dtype) -> WalkMatrix:
+    """M = D^-1 A of a batch."""
+    source, target = graphs.edge_index
+    code, order = torch.sort(source * graphs.num_nodes + target, stable=True)
+    is_last = torch.ones_like(code, dtype=torch.bool)
+    is_last[:-1] = code[1:] != code[:-1]
+    listed = order[is_last]  # of parallel edges the last one
+    source, target = source[listed], target[listed]
+    weight = 1.0 if graphs.edge_weight is None else graphs.edge_weight[listed].to(dtype)
+    degree = graphs.weighted_degree(dtype)[source]
+    return WalkMatrix(source, target, torch.where(degree > 0, weight / degree, 0.0))
 
 
 def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
@@ -75,7 +114,7 @@ def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
 
 
 @torch.no_grad()
-def _walk(graphs: PackedGraphs, pairs: Pairs, group: Tensor, node: Tensor, pair: Tensor) -> None:
+def _walk(graphs: PackedGraphs, matrix: WalkMatrix, pairs: Pairs, group: Tensor, node: Tensor, pair: Tensor) -> None:
     """Fill the rows of ``node`` (N, K) and ``pair`` (P, K) that belong to the graphs in ``group``.
 
     Rows of the working matrix are the group's nodes i, columns the number of j within its own graph, a block at a time.
@@ -90,13 +129,10 @@ def _walk(graphs: PackedGraphs, pairs: Pairs, group: Tensor, node: Tensor, pair:
     column_of = torch.arange(graphs.num_nodes, device=device) - graphs.node_ptr[graph_of_node]
     num_rows, num_columns = nodes.numel(), int(graphs.nodes_per_graph[group].max())
 
-    # M in compressed rows: each distinct edge once, weighted by the degree that counts them all.
-    source, target = row_of[graphs.edge_index]
-    kept = source >= 0
-    code = torch.unique(source[kept] * num_rows + target[kept])
-    source, target = code // num_rows, code % num_rows
-    row_start = offsets(torch.bincount(source, minlength=num_rows))[:-1]
-    probability = (1.0 / graphs.degree()[nodes].to(dtype))[source]
+    # The group's part of M in compressed rows.
+    kept = row_of[matrix.source] >= 0
+    target, probability = row_of[matrix.target[kept]], matrix.probability[kept]
+    row_start = offsets(torch.bincount(row_of[matrix.source[kept]], minlength=num_rows))[:-1]
 
     column_of_node, column_of_pair = column_of[nodes], column_of[pairs.key]
     of_group = row_of[pairs.query] >= 0
@@ -114,7 +150,7 @@ def _walk(graphs: PackedGraphs, pairs: Pairs, group: Tensor, node: Tensor, pair:
         for k in range(walk_steps):
             torch.index_select(walk.view(-1), 0, diagonal, out=node_block[k])
             torch.index_select(walk.view(-1), 0, cell, out=pair_block[k])
-            if k + 1 < walk_steps and code.numel():
+            if k + 1 < walk_steps and target.numel():
                 # The sparse-dense product M @ walk: each row is a weighted sum of its neighbours' rows.
                 walk = F.embedding_bag(target, walk, row_start, mode="sum", per_sample_weights=probability)
             elif k == 0:
@@ -133,6 +169,9 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
     (i, j) that some walk joins, listed by (i, j) and stored with row 0 = j (the walk's end) and row 1 = i (its start);
     ``deg`` (n,) and ``log_deg`` (n,), the out-degree d and ln(1 + d). `PairBatch` reads them back if its walk_steps agree.
 
+    ``edge_weight`` is read if the graph has it: the walk is weighted and d the sum of the weights, in ``deg`` without its
+    fraction.
+
     Args:
         walk_steps: K, the number of channels: I, M, ..., M^(K-1).
     """
@@ -149,14 +188,15 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
         data.rrwp = encoding.node
         data.rrwp_index = torch.stack([pairs.key[joined], pairs.query[joined]])
         data.rrwp_val = encoding.pair[joined]
-        data.deg = graphs.degree()
-        data.log_deg = log_degree(data.deg, torch.float32)
+        degree = graphs.weighted_degree(torch.float32)
+        data.deg = degree.long()
+        data.log_deg = log_degree(degree)
         return data
 
     def __repr__(self) -> str:
         return f"AddRRWP(walk_steps={self.walk_steps})"
 
 
-def log_degree(degree: Tensor, dtype: torch.dtype) -> Tensor:
-    """ln(1 + d), computed in ``dtype`` as the released code does (float32)."""
-    return torch.log(degree.to(dtype) + 1)
+def log_degree(degree: Tensor) -> Tensor:
+    """ln(1 + d), computed in the type of d as the released code does (float32)."""
+    return torch.log(degree + 1)

@@ -26,7 +26,7 @@ class PairBatch(TensorTree):
         node_encoding: (N, node_dim), for RRWP the diagonal with node_dim = walk_steps.
         pair_encoding: (P, pair_dim), for RRWP the walk from i to j with pair_dim = walk_steps.
         degree: (N,) int64, listed edges that leave each node.
-        log_degree: (N,), ln(1 + degree).
+        log_degree: (N,), ln(1 + d) where d is that number, or the sum of the weights of these edges if they have weights.
     """
 
     graphs: PackedGraphs
@@ -166,14 +166,13 @@ def _assemble(
         encoded = kind.compute(graphs, pairs, walk_steps, dtype)
     else:
         encoded = _spread(stored, pairs, dtype)
-    degree = graphs.degree()
     return PairBatch(
         graphs=graphs.to(dtype),
         pairs=pairs,
         node_encoding=encoded.node,
         pair_encoding=encoded.pair,
-        degree=degree,
-        log_degree=log_degree(degree, dtype) if stored is None else stored.log_degree.to(dtype),
+        degree=graphs.degree(),
+        log_degree=log_degree(graphs.weighted_degree(dtype)) if stored is None else stored.log_degree.to(dtype),
     )
 
 

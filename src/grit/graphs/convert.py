@@ -51,9 +51,9 @@ def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
 def pack(data_list: Sequence[Data]) -> PackedGraphs:
     """Lay PyG graphs end to end.
 
-    Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``y``, and for
-    edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be absent, but the graphs
-    must agree on what they carry.
+    Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``edge_weight`` (E,) or
+    (E, 1), ``y``, and for edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be
+    absent, but the graphs must agree on what they carry.
     """
     data_list, _ = on_cpu(data_list)
     nodes = torch.tensor([_num_nodes(g, data) for g, data in enumerate(data_list)])
@@ -78,6 +78,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
         label_index=None
         if label_index is None
         else torch.cat([index.long() + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
+        edge_weight=_weights([_optional(data, "edge_weight") for data in data_list], edges),
     )
 
 
@@ -103,6 +104,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
         raise GritError(f"edge_index of the batch refers to nodes outside 0..{n - 1}.")
     graph_of_edge, by_graph = torch.sort(graph_of_node[edge_index[0]], stable=True)
     edge_attr = _features("edge_attr", [batch.edge_attr], [edge_index.shape[1]])
+    edge_weight = _weights([_optional(batch, "edge_weight")], [edge_index])
     edge_level = "edge_label_index" in batch
     labels = "edge_label" if edge_level else "y"
     if edge_level:
@@ -115,6 +117,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
         edge_ptr=offsets(torch.bincount(graph_of_edge, minlength=num_graphs)),
         y=_targets(labels, [_optional(batch, labels)]),
         label_index=batch.edge_label_index.long() if edge_level else None,
+        edge_weight=None if edge_weight is None else edge_weight[by_graph],
     )
 
 
@@ -234,6 +237,23 @@ def _features(name: str, parts: list[Tensor | None], rows: list[int]) -> Tensor:
             )
         columns.append(column)
     return torch.cat(columns)
+
+
+def _weights(parts: list[Tensor | None], edges: list[Tensor]) -> Tensor | None:
+    """``edge_weight`` of all graphs, (E,); what the weights may be is checked by `PackedGraphs`."""
+    present = _together("edge_weight", parts)
+    if present is None:
+        return None
+    for g, (part, edge_index) in enumerate(zip(present, edges, strict=True)):
+        num_edges = edge_index.shape[1]
+        if not isinstance(part, Tensor) or tuple(part.shape) not in ((num_edges,), (num_edges, 1)):
+            got = f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else f"type {type(part).__name__}"
+            raise GritError(
+                f"graph {g}: edge_weight has {got}, expected a tensor of shape ({num_edges},): one weight for each edge."
+            )
+        if not part.is_floating_point() and part.dtype not in _INTEGER:
+            raise GritError(f"graph {g}: edge_weight has type {part.dtype}; weights are numbers.")
+    return torch.cat([part.reshape(-1) if part.is_floating_point() else part.reshape(-1).double() for part in present])
 
 
 def _targets(name: str, parts: list[Tensor | None]) -> Tensor | None:
