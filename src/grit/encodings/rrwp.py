@@ -167,7 +167,8 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
 
     Adds to a copy of the graph: ``rrwp`` (n, K), the diagonal; ``rrwp_index`` (2, Q) and ``rrwp_val`` (Q, K), the pairs
     (i, j) that some walk joins, listed by (i, j) and stored with row 0 = j (the walk's end) and row 1 = i (its start);
-    ``deg`` (n,) and ``log_deg`` (n,), the out-degree d and ln(1 + d). `PairBatch` reads them back if its walk_steps agree.
+    ``deg`` (n,) and ``log_deg`` (n,), the out-degree d and ln(1 + d). `PairBatch` reads them back if its walk_steps agree,
+    and refuses values that are not those of the present edges: apply this transform after those that change the graph.
 
     ``edge_weight`` is read if the graph has it: the walk is weighted and d the sum of the weights, in ``deg`` without its
     fraction.

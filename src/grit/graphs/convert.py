@@ -1,7 +1,6 @@
 """From PyG: a list of ``Data``, or a ``Batch``, to `PackedGraphs`."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,22 +12,6 @@ from grit.graphs.chunk import Array, GraphChunk
 from grit.graphs.packed import PackedGraphs, offsets
 
 _INTEGER = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
-
-
-class StoredRRWP(NamedTuple):
-    """RRWP that `AddRRWP` attached to the graphs, numbered over the batch.
-
-    Attributes:
-        node: (N, K).
-        ends: (2, Q), row 0 = walk's end j, row 1 = walk's start i.
-        value: (Q, K).
-        log_degree: (N,), ln(1 + out-degree).
-    """
-
-    node: Tensor
-    ends: Tensor
-    value: Tensor
-    log_degree: Tensor
 
 
 def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
@@ -137,22 +120,6 @@ def pack_chunk(chunk: GraphChunk) -> PackedGraphs:
 
 def _as_tensor(values: Array) -> Tensor:
     return torch.from_numpy(values.astype(np.float32 if values.dtype.kind == "f" else np.int64))
-
-
-def stored_rrwp(data_list: Sequence[Data], walk_steps: int) -> StoredRRWP | None:
-    """What `AddRRWP` left on every one of these graphs; None if it was not applied, or with other walk_steps."""
-    names = ("rrwp", "rrwp_index", "rrwp_val", "log_deg")
-    if not all(name in data for data in data_list for name in names):
-        return None
-    if any(data.rrwp_val.shape[1] != walk_steps for data in data_list):
-        return None
-    start = offsets(torch.tensor([int(data.num_nodes) for data in data_list]))
-    return StoredRRWP(
-        node=torch.cat([data.rrwp for data in data_list]),
-        ends=torch.cat([data.rrwp_index + first for data, first in zip(data_list, start, strict=False)], 1),
-        value=torch.cat([data.rrwp_val for data in data_list]),
-        log_degree=torch.cat([data.log_deg for data in data_list]),
-    )
 
 
 def _check_label_index(where: str, index: object) -> None:
