@@ -22,6 +22,15 @@ def graphs(draw, max_nodes: int = 8, undirected: bool | None = None, simple: boo
 
 
 @st.composite
+def weighted_graphs(draw, **options) -> Data:
+    """The same with edge weights, zeros among them."""
+    data = draw(graphs(**options))
+    weight = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
+    data.edge_weight = torch.tensor([draw(weight) for _ in range(data.num_edges)], dtype=torch.float64)
+    return data
+
+
+@st.composite
 def featured_graphs(draw, node_types: int = 5, edge_types: int = 3, **options) -> Data:
     """The same with categorical node and edge features."""
     data = draw(graphs(**options))

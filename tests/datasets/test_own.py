@@ -224,6 +224,10 @@ def test_features_of_graphs():
         ([ring(3, y=torch.zeros(2))] * 3, "graph 0: y has 2 rows and the graph 3 nodes"),
         ([ring(3, x=torch.tensor([-1, 0, 0]), y=torch.tensor([0.5]))] * 3, "negative category -1"),
         ([ring(3, y=torch.tensor([0.5]))], "at least 3 are needed"),
+        (
+            [ring(3, y=torch.tensor([0.5]), edge_weight=torch.ones(3))] * 3,
+            r"carry edge_weight, which a store does not keep. Delete it \(del data.edge_weight\)",
+        ),
     ],
 )
 def test_graphs_that_cannot_be_used(graphs, message):

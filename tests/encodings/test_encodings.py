@@ -4,11 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 import grit
 from grit.encodings import ENCODINGS, encoding_kind
 from grit.graphs.convert import pack
-from tests.graph_strategies import graphs, permuted
+from tests.graph_strategies import graphs, permuted, weighted_graphs
 
 pytestmark = pytest.mark.parametrize("name", sorted(ENCODINGS))
 ANY_GRAPHS = st.lists(graphs(max_nodes=6), min_size=1, max_size=4)
@@ -50,6 +51,19 @@ def test_sparse_pairs_are_a_selection_of_all_pairs(name, data_list):
     part = ENCODINGS[name].compute(packed, some, 4, torch.float64)
     torch.testing.assert_close(part.pair, full.pair[everything.find(some.query, some.key)])
     torch.testing.assert_close(part.node, full.node)
+
+
+@given(data=weighted_graphs(max_nodes=6))
+def test_weights_are_for_walks_alone(name, data):
+    if name in ("rrwp", "rwse"):  # what weights do to those is in the tests of RRWP
+        return
+    weighted, plain = pack([data]), pack([Data(edge_index=data.edge_index, num_nodes=data.num_nodes)])
+    assert weighted.edge_weight is not None
+    pairs = grit.choose_pairs(plain)
+    with_weights = ENCODINGS[name].compute(weighted, pairs, 4, torch.float64)
+    without = ENCODINGS[name].compute(plain, pairs, 4, torch.float64)
+    assert torch.equal(with_weights.node, without.node)
+    assert torch.equal(with_weights.pair, without.pair)
 
 
 def test_unknown_names_are_refused(name):

@@ -209,7 +209,7 @@ def nan_features():
         ([Data(edge_index=torch.zeros(2, 0).long(), num_nodes=0)], "graph 0 has no nodes"),
         (
             [molecule(edge_label_index=torch.tensor([[3], [4]]), edge_label=torch.ones(1))] * 2,
-            r"graph 0: edge_label_index speaks of nodes outside 0\.\.2",
+            r"graph 0: edge_label_index refers to nodes outside 0\.\.2",
         ),
         (
             [molecule(edge_label_index=torch.tensor([[0, 1], [1, 2]]), edge_label=torch.ones(3))],

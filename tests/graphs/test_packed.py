@@ -30,8 +30,12 @@ def test_part():
     assert second.x.tolist() == [[3.0], [4.0]]
     assert second.edge_index.tolist() == [[0], [1]]
     assert second.edge_attr.tolist() == [[2.0]]
+    assert second.edge_weight is None
     assert second.node_ptr.tolist() == [0, 2]
     assert second.edge_ptr.tolist() == [0, 1]
+    weighted = PackedGraphs(**fields(edge_weight=torch.tensor([1.0, 2.0, 3.0])))
+    assert weighted.part(1, 2).edge_weight.tolist() == [3.0]
+    assert weighted.part(1, 2).weighted_degree(torch.float64).tolist() == [3.0, 0.0]
     whole = PackedGraphs(**fields()).part(0, 2)
     assert torch.equal(whole.edge_index, fields()["edge_index"])
 
@@ -55,7 +59,7 @@ def test_offsets():
         ({"x": torch.zeros(5)}, r"x must have shape \(rows, features\)"),
         ({"x": torch.zeros(5, 1, dtype=torch.int32)}, "x must be int64 .* got torch.int32"),
         ({"node_ptr": torch.tensor([0, 3, 6])}, "node_ptr must rise from 0 to 5"),
-        ({"node_ptr": torch.tensor([0, 5])}, "node_ptr speaks of 1 graphs, edge_ptr of 2"),
+        ({"node_ptr": torch.tensor([0, 5])}, "node_ptr is for 1 graphs, edge_ptr for 2"),
         ({"edge_ptr": torch.tensor([0, 4, 3])}, "edge_ptr must rise from 0 to 3"),
         ({"edge_ptr": torch.tensor([0])}, "at least 2"),
         ({"node_ptr": torch.tensor([0, 5, 5])}, "graph 1 has no nodes"),
@@ -65,11 +69,14 @@ def test_offsets():
             {"y": torch.zeros(3, 1), "label_index": torch.tensor([[0, 1], [1, 2]])},
             "there are 3 edge labels for 2 labelled pairs",
         ),
-        ({"label_index": torch.tensor([[0], [5]])}, r"label_index speaks of nodes outside 0\.\.4"),
-        ({"label_index": torch.tensor([[-1], [0]])}, r"label_index speaks of nodes outside 0\.\.4"),
+        ({"label_index": torch.tensor([[0], [5]])}, r"label_index refers to nodes outside 0\.\.4"),
+        ({"label_index": torch.tensor([[-1], [0]])}, r"label_index refers to nodes outside 0\.\.4"),
         ({"x": torch.full((5, 1), torch.nan)}, r"graph 0: node features \(x\) hold nan in row 0"),
         ({"label_index": torch.zeros(2, 2)}, r"label_index must be int64 of shape \(2, Q\)"),
         ({"label_index": torch.tensor([[0], [4]])}, "two different graphs"),
+        ({"edge_weight": torch.ones(2)}, r"edge_weight must be floating of shape \(3,\), .* got torch.float32 \(2,\)"),
+        ({"edge_weight": torch.ones(3).long()}, "edge_weight must be floating .* got torch.int64"),
+        ({"edge_weight": torch.tensor([1.0, 0.0, -1.0])}, "graph 1: edge_weight of edge 0 is -1.0"),
     ],
 )
 def test_checks(changes, message):

@@ -75,7 +75,7 @@ def test_unknown_kinds(kind):
     [
         ([0, 1], [0], "vectors of one length"),
         ([0, 1, 2], [0, 1, 2], "outside 0..1"),
-        ([0, 1], [-1, 1], "key speaks of nodes outside"),
+        ([0, 1], [-1, 1], "key refers to nodes outside"),
         ([0, 0, 1], [0, 0, 1], "listed twice"),
         ([0, 0], [0, 1], "node 1 has no pair to attend to"),
     ],
@@ -102,10 +102,10 @@ def test_constructor_checks_shapes():
         ({"row_ptr": torch.tensor([1, 2, 4])}, "row_ptr must go from 0 to 4"),
         ({"row_ptr": torch.tensor([0, 4, 4])}, "node 1 has no pair to attend to"),
         ({"row_ptr": torch.tensor([0, 5, 4])}, "node 1 has no pair to attend to"),
-        ({"key": torch.tensor([0, 1, 0, 2])}, r"key speaks of nodes outside 0\.\.1"),
-        ({"key": torch.tensor([-1, 1, 0, 1])}, r"key speaks of nodes outside 0\.\.1"),
-        ({"edge_pair": torch.tensor([4])}, r"edge_pair speaks of pairs outside 0\.\.3"),
-        ({"edge_pair": torch.tensor([2, -1])}, r"edge_pair speaks of pairs outside 0\.\.3"),
+        ({"key": torch.tensor([0, 1, 0, 2])}, r"key refers to nodes outside 0\.\.1"),
+        ({"key": torch.tensor([-1, 1, 0, 1])}, r"key refers to nodes outside 0\.\.1"),
+        ({"edge_pair": torch.tensor([4])}, r"edge_pair refers to pairs outside 0\.\.3"),
+        ({"edge_pair": torch.tensor([2, -1])}, r"edge_pair refers to pairs outside 0\.\.3"),
     ],
 )
 def test_constructor_checks_values(changes, message):

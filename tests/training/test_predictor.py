@@ -86,6 +86,9 @@ def test_runs_on_graphs(tmp_path):
     graphs = small_graphs()
     outputs, _ = predictor.predict_store(store)
     np.testing.assert_allclose(predictor.predict(graphs), outputs, rtol=1e-4, atol=1e-5)
+    graphs[0].edge_weight = torch.ones(graphs[0].num_edges)
+    with pytest.raises(grit.GritError, match=r"carry edge_weight, and the run was trained on walks without weights"):
+        predictor.predict(graphs[:1])
     with pytest.raises(grit.GritError, match="no molecules: pass PyG graphs, not SMILES"):
         predictor.predict(["CC"])
     with pytest.raises(grit.GritError, match="other features or targets"):

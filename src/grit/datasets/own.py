@@ -163,6 +163,11 @@ def from_pyg(
     level = None
     for batch in batched(graphs, 512):
         packed = pack(batch)
+        if packed.edge_weight is not None:
+            raise GritError(
+                "the graphs carry edge_weight, which a store does not keep. Delete it (del data.edge_weight), or put it into "
+                "edge_attr as a feature; for weighted random walks make batches with grit.PairBatch.from_data_list."
+            )
         this = _level(packed)
         if level not in (None, this):
             raise GritError(f"some graphs have {level}-level targets and others {this}-level ones.")

@@ -26,7 +26,7 @@ def laplacian_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtyp
 
     The trivial pair (λ_1 = 0, u_1 ~ the square roots of the degrees) is the first of the K and is kept, as in SAN: in a
     graph of several components it is not one vector that could be dropped. Graphs with fewer than K nodes have zeros for
-    the frequencies that they lack. Pairs have width 0.
+    the frequencies that they lack. Pairs have width 0. ``edge_weight`` is ignored.
     """
     node = torch.zeros(graphs.num_nodes, 2, walk_steps, dtype=dtype, device=graphs.x.device)
     for nodes, adjacency in adjacency_by_size(graphs):

@@ -2,15 +2,18 @@
 
 With ``M = D^-1 A`` the walk matrix of a graph, ``P_ij = [I, M, M^2, ..., M^(K-1)]_ij``: entry k is the probability
 that a walk of k steps from i ends in j. Computed by sparse-dense products, O(K V E), for all graphs of a batch at once,
-and never stored on disk.
+and never stored on disk. Column j of M^k depends on column j of M^(k-1) alone, so large graphs are worked on in blocks of
+columns and no n x n matrix is made for sparse pairs.
 
 As in the released code: the degree counts every listed edge, parallel ones too, while a parallel edge is one way to
-step, so that rows of nodes with parallel edges sum to less than 1. A node without outgoing edges has a zero row.
+step, so that rows of nodes with parallel edges sum to less than 1. A node without outgoing edges has a zero row. With edge
+weights the degree is their sum and ``M_ij = w_ij / d_i``; of parallel edges the last one listed gives ``w_ij``.
 
-Shape letters: N nodes of the batch, P pairs, E edges, K walk steps.
+Shape letters: N nodes of the batch, P pairs, E edges, K walk steps, Z entries of M.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,14 +28,25 @@ from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.pairs import Pairs, choose_pairs
 from grit.kernels.walks import walk_powers, walks_are_fused
 
+_LANES = 16  # columns of a block come in multiples of it
+_BLOCK_BYTES = 1 << 24  # of a working matrix; larger ones leave the cache and are no faster
 
-def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
+
+def rrwp(
+    edge_index: Tensor,
+    num_nodes: int,
+    walk_steps: int,
+    edge_weight: Tensor | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
     """RRWP of one graph as a dense tensor.
 
     Args:
         edge_index: (2, E) int64, row 0 the source. Undirected graphs list both directions.
         num_nodes: n.
         walk_steps: K, the number of channels: I, M, ..., M^(K-1).
+        edge_weight: (E,) or (E, 1), 0 or more: a step follows an edge with a probability in proportion. None weighs all alike.
         dtype: float32 or float64.
 
     Returns:
@@ -41,20 +55,50 @@ def rrwp(edge_index: Tensor, num_nodes: int, walk_steps: int, *, dtype: torch.dt
     if num_nodes < 1:
         raise GritError(f"num_nodes must be at least 1, got {num_nodes}.")
     check_walk_steps(walk_steps)
-    graphs = pack([Data(edge_index=edge_index, num_nodes=num_nodes)])
-    encoding = rrwp_encoding(graphs, choose_pairs(graphs), walk_steps, dtype)
+    graphs = pack([Data(edge_index=edge_index, edge_weight=edge_weight, num_nodes=num_nodes)])
+    pairs = choose_pairs(graphs, bytes_per_pair=walk_steps * dtype.itemsize)
+    encoding = rrwp_encoding(graphs, pairs, walk_steps, dtype)
     return encoding.pair.view(num_nodes, num_nodes, walk_steps)
 
 
 def rrwp_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: torch.dtype) -> Encoding:
     """RRWP of a batch: the diagonal for nodes (N, K), the given pairs for pairs (P, K)."""
-    if walks_are_fused(graphs.x.device, dtype) and pairs.num_pairs == int((graphs.nodes_per_graph**2).sum()):
+    all_pairs = pairs.num_pairs == int((graphs.nodes_per_graph**2).sum())
+    if all_pairs and graphs.edge_weight is None and walks_are_fused(graphs.x.device, dtype):
         return Encoding(*walk_powers(graphs, walk_steps, dtype))
-    node = torch.zeros(walk_steps, graphs.num_nodes, dtype=dtype, device=graphs.x.device)
-    pair = torch.zeros(walk_steps, pairs.num_pairs, dtype=dtype, device=graphs.x.device)
+    node = torch.empty(graphs.num_nodes, walk_steps, dtype=dtype, device=graphs.x.device)
+    pair = torch.empty(pairs.num_pairs, walk_steps, dtype=dtype, device=graphs.x.device)
+    matrix = walk_matrix(graphs, dtype)
     for group in _groups_of_like_size(graphs):
-        _walk(graphs, pairs, group, node, pair)
-    return Encoding(node=node.t().contiguous(), pair=pair.t().contiguous())  # (N, K), (P, K)
+        _walk(graphs, matrix, pairs, group, node, pair)
+    return Encoding(node=node, pair=pair)
+
+
+class WalkMatrix(NamedTuple):
+    """M of a batch by its entries, row by row, each (source, target) once.
+
+    Attributes:
+        source: (Z,) int64, the row, not decreasing.
+        target: (Z,) int64, the column, increasing within a row.
+        probability: (Z,).
+    """
+
+    source: Tensor
+    target: Tensor
+    probability: Tensor
+
+
+def walk_matrix(graphs: PackedGraphs, dtype: torch.dtype) -> WalkMatrix:
+    """M = D^-1 A of a batch."""
+    source, target = graphs.edge_index
+    code, order = torch.sort(source * graphs.num_nodes + target, stable=True)
+    is_last = torch.ones_like(code, dtype=torch.bool)
+    is_last[:-1] = code[1:] != code[:-1]
+    listed = order[is_last]  # of parallel edges the last one
+    source, target = source[listed], target[listed]
+    weight = 1.0 if graphs.edge_weight is None else graphs.edge_weight[listed].to(dtype)
+    degree = graphs.weighted_degree(dtype)[source]
+    return WalkMatrix(source, target, torch.where(degree > 0, weight / degree, 0.0))
 
 
 def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
@@ -70,45 +114,52 @@ def _groups_of_like_size(graphs: PackedGraphs) -> Iterator[Tensor]:
 
 
 @torch.no_grad()
-def _walk(graphs: PackedGraphs, pairs: Pairs, group: Tensor, node: Tensor, pair: Tensor) -> None:
-    """Fill the columns of ``node`` (K, N) and ``pair`` (K, P) that belong to the graphs in ``group``.
+def _walk(graphs: PackedGraphs, matrix: WalkMatrix, pairs: Pairs, group: Tensor, node: Tensor, pair: Tensor) -> None:
+    """Fill the rows of ``node`` (N, K) and ``pair`` (P, K) that belong to the graphs in ``group``.
 
-    Rows of the working matrix are the group's nodes i, columns the number of j within its own graph.
+    Rows of the working matrix are the group's nodes i, columns the number of j within its own graph, a block at a time.
     """
+    device, dtype, walk_steps = node.device, node.dtype, node.shape[1]
     graph_of_node = graphs.graph_of_node
-    in_group = torch.zeros(len(graphs), dtype=torch.bool, device=group.device)
+    in_group = torch.zeros(len(graphs), dtype=torch.bool, device=device)
     in_group[group] = True
     nodes = in_group[graph_of_node].nonzero()[:, 0]  # (R,)
-    row_of = torch.full((graphs.num_nodes,), -1, device=group.device)
-    row_of[nodes] = torch.arange(nodes.numel(), device=group.device)
-    column_of = torch.arange(graphs.num_nodes, device=group.device) - graphs.node_ptr[graph_of_node]
+    row_of = torch.full((graphs.num_nodes,), -1, device=device)
+    row_of[nodes] = torch.arange(nodes.numel(), device=device)
+    column_of = torch.arange(graphs.num_nodes, device=device) - graphs.node_ptr[graph_of_node]
     num_rows, num_columns = nodes.numel(), int(graphs.nodes_per_graph[group].max())
 
-    # M in compressed rows: each distinct edge once, weighted by the degree that counts them all.
-    source, target = row_of[graphs.edge_index]
-    kept = source >= 0
-    code = torch.unique(source[kept] * num_rows + target[kept])
-    source, target = code // num_rows, code % num_rows
-    row_start = offsets(torch.bincount(source, minlength=num_rows))[:-1]
-    probability = (1.0 / graphs.degree()[nodes].to(node.dtype))[source]
+    # The group's part of M in compressed rows.
+    kept = row_of[matrix.source] >= 0
+    target, probability = row_of[matrix.target[kept]], matrix.probability[kept]
+    row_start = offsets(torch.bincount(row_of[matrix.source[kept]], minlength=num_rows))[:-1]
 
-    of_group = (row_of[pairs.query] >= 0).nonzero()[:, 0]
-    cell = row_of[pairs.query[of_group]] * num_columns + column_of[pairs.key[of_group]]
-    everything = of_group.numel() == pairs.num_pairs
-    walk = torch.zeros(num_rows, num_columns, dtype=node.dtype, device=group.device)
-    walk[torch.arange(num_rows, device=group.device), column_of[nodes]] = 1.0  # M^0
-    diagonal = torch.arange(num_rows, device=group.device) * num_columns + column_of[nodes]
-    for k in range(node.shape[0]):
-        node[k, nodes] = walk.view(-1)[diagonal]
-        if everything:
-            torch.index_select(walk.view(-1), 0, cell, out=pair[k])
+    column_of_node, column_of_pair = column_of[nodes], column_of[pairs.key]
+    of_group = row_of[pairs.query] >= 0
+    width = _LANES * max(1, _BLOCK_BYTES // (_LANES * num_rows * dtype.itemsize))
+    for first in range(0, num_columns, width):
+        last = min(first + width, num_columns)
+        own = ((column_of_node >= first) & (column_of_node < last)).nonzero()[:, 0]  # rows whose diagonal is here
+        wanted = (of_group & (column_of_pair >= first) & (column_of_pair < last)).nonzero()[:, 0]
+        diagonal = own * (last - first) + column_of_node[own] - first
+        cell = row_of[pairs.query[wanted]] * (last - first) + column_of_pair[wanted] - first
+        node_block = torch.empty(walk_steps, own.numel(), dtype=dtype, device=device)
+        pair_block = torch.empty(walk_steps, wanted.numel(), dtype=dtype, device=device)
+        walk = torch.zeros(num_rows, last - first, dtype=dtype, device=device)
+        walk.view(-1)[diagonal] = 1.0  # M^0
+        for k in range(walk_steps):
+            torch.index_select(walk.view(-1), 0, diagonal, out=node_block[k])
+            torch.index_select(walk.view(-1), 0, cell, out=pair_block[k])
+            if k + 1 < walk_steps and target.numel():
+                # The sparse-dense product M @ walk: each row is a weighted sum of its neighbours' rows.
+                walk = F.embedding_bag(target, walk, row_start, mode="sum", per_sample_weights=probability)
+            elif k == 0:
+                walk = torch.zeros_like(walk)
+        node[nodes[own]] = node_block.t()
+        if wanted.numel() == pairs.num_pairs:
+            pair.copy_(pair_block.t())
         else:
-            pair[k, of_group] = walk.view(-1)[cell]
-        if k + 1 < node.shape[0] and code.numel():
-            # The sparse-dense product M @ walk: each row is a weighted sum of its neighbours' rows.
-            walk = F.embedding_bag(target, walk, row_start, mode="sum", per_sample_weights=probability)
-        elif k == 0:
-            walk = torch.zeros_like(walk)
+            pair[wanted] = pair_block.t()
 
 
 class AddRRWP(BaseTransform):  # type: ignore[misc]
@@ -116,7 +167,11 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
 
     Adds to a copy of the graph: ``rrwp`` (n, K), the diagonal; ``rrwp_index`` (2, Q) and ``rrwp_val`` (Q, K), the pairs
     (i, j) that some walk joins, listed by (i, j) and stored with row 0 = j (the walk's end) and row 1 = i (its start);
-    ``deg`` (n,) and ``log_deg`` (n,), the out-degree d and ln(1 + d). `PairBatch` reads them back if its walk_steps agree.
+    ``deg`` (n,) and ``log_deg`` (n,), the out-degree d and ln(1 + d). `PairBatch` reads them back if its walk_steps agree,
+    and refuses values that are not those of the present edges: apply this transform after those that change the graph.
+
+    ``edge_weight`` is read if the graph has it: the walk is weighted and d the sum of the weights, in ``deg`` without its
+    fraction.
 
     Args:
         walk_steps: K, the number of channels: I, M, ..., M^(K-1).
@@ -128,20 +183,21 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
     def forward(self, data: Data) -> Data:
         """The graph with its encodings; the one given is not changed (PyG copies it before calling)."""
         graphs = pack([data])
-        pairs = choose_pairs(graphs)
+        pairs = choose_pairs(graphs, bytes_per_pair=self.walk_steps * torch.float32.itemsize)
         encoding = rrwp_encoding(graphs, pairs, self.walk_steps, torch.float32)
         joined = (encoding.pair != 0).any(1)
         data.rrwp = encoding.node
         data.rrwp_index = torch.stack([pairs.key[joined], pairs.query[joined]])
         data.rrwp_val = encoding.pair[joined]
-        data.deg = graphs.degree()
-        data.log_deg = log_degree(data.deg, torch.float32)
+        degree = graphs.weighted_degree(torch.float32)
+        data.deg = degree.long()
+        data.log_deg = log_degree(degree)
         return data
 
     def __repr__(self) -> str:
         return f"AddRRWP(walk_steps={self.walk_steps})"
 
 
-def log_degree(degree: Tensor, dtype: torch.dtype) -> Tensor:
-    """ln(1 + d), computed in ``dtype`` as the released code does (float32)."""
-    return torch.log(degree.to(dtype) + 1)
+def log_degree(degree: Tensor) -> Tensor:
+    """ln(1 + d), computed in the type of d as the released code does (float32)."""
+    return torch.log(degree + 1)

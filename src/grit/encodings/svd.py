@@ -20,7 +20,7 @@ from grit.graphs.pairs import Pairs
 def svd_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: torch.dtype) -> Encoding:
     """Node part (N, 2K) with K = ``walk_steps``: rows of U √Σ, then rows of V √Σ; zeros beyond a graph's nodes.
 
-    A is 0/1 without added self-loops, entry (i, j) for the listed edge i -> j. Pairs have width 0.
+    A is 0/1 without added self-loops, entry (i, j) for the listed edge i -> j; ``edge_weight`` is ignored. Pairs have width 0.
     """
     node = torch.zeros(graphs.num_nodes, 2, walk_steps, dtype=dtype, device=graphs.x.device)
     for nodes, adjacency in adjacency_by_size(graphs):

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from grit.encodings import Encoding, check_walk_steps, encoding_kind
+from grit.encodings import check_walk_steps, encoding_kind
 from grit.encodings.rrwp import log_degree
+from grit.encodings.stored import StoredRRWP, spread, stored_rrwp
 from grit.errors import GritError
-from grit.graphs.convert import StoredRRWP, on_cpu, pack, pack_batch, stored_rrwp
+from grit.graphs.convert import on_cpu, pack, pack_batch
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.pairs import Pairs, choose_pairs
 from grit.graphs.tensor_tree import TensorTree
@@ -26,7 +27,7 @@ class PairBatch(TensorTree):
         node_encoding: (N, node_dim), for RRWP the diagonal with node_dim = walk_steps.
         pair_encoding: (P, pair_dim), for RRWP the walk from i to j with pair_dim = walk_steps.
         degree: (N,) int64, listed edges that leave each node.
-        log_degree: (N,), ln(1 + degree).
+        log_degree: (N,), ln(1 + d) where d is that number, or the sum of the weights of these edges if they have weights.
     """
 
     graphs: PackedGraphs
@@ -86,11 +87,13 @@ class PairBatch(TensorTree):
     ) -> "PairBatch":
         """A batch from PyG graphs; see `from_graphs` for the arguments and `grit.graphs.convert.pack` for what is read.
 
-        Graphs that went through `AddRRWP` with the same walk_steps keep the values that it stored.
+        Graphs that went through `AddRRWP` with the same walk_steps keep the values that it stored. If these are not the values
+        of the graph as it is now, for example after ``data.subgraph(...)``, that is an error.
         """
         here, device = on_cpu(data_list)
-        stored = stored_rrwp(here, walk_steps) if encoding == "rrwp" else None
-        return _assemble(pack(here), walk_steps, encoding, pairs, dtype, stored).to(device)
+        graphs = pack(here)
+        stored = stored_rrwp(here, graphs, walk_steps) if encoding == "rrwp" else None
+        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored).to(device)
 
     @classmethod
     def from_pyg(
@@ -104,8 +107,9 @@ class PairBatch(TensorTree):
     ) -> "PairBatch":
         """A batch from what PyG's ``DataLoader`` yields: a ``Batch``, or a ``Data`` with a ``batch`` vector; or one graph."""
         (here,), device = on_cpu([batch])
-        stored = stored_rrwp([here], walk_steps) if encoding == "rrwp" else None
-        return _assemble(pack_batch(here), walk_steps, encoding, pairs, dtype, stored).to(device)
+        graphs = pack_batch(here)
+        stored = stored_rrwp([here], graphs, walk_steps) if encoding == "rrwp" else None
+        return _assemble(graphs, walk_steps, encoding, pairs, dtype, stored).to(device)
 
     @property
     def x(self) -> Tensor:
@@ -157,29 +161,20 @@ def _assemble(
     dtype: torch.dtype,
     stored: StoredRRWP | None,
 ) -> PairBatch:
-    compute = encoding_kind(encoding).compute
+    kind = encoding_kind(encoding)
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise GritError(f"dtype must be a floating-point type such as torch.float32, got {dtype}.")
     check_walk_steps(walk_steps)
-    pairs = choose_pairs(graphs, pairs_kind)
+    pairs = choose_pairs(graphs, pairs_kind, bytes_per_pair=kind.pair_dim(walk_steps) * dtype.itemsize)
     if stored is None:
-        encoded = compute(graphs, pairs, walk_steps, dtype)
+        encoded = kind.compute(graphs, pairs, walk_steps, dtype)
     else:
-        encoded = _spread(stored, pairs, dtype)
-    degree = graphs.degree()
+        encoded = spread(stored, pairs, dtype)
     return PairBatch(
         graphs=graphs.to(dtype),
         pairs=pairs,
         node_encoding=encoded.node,
         pair_encoding=encoded.pair,
-        degree=degree,
-        log_degree=log_degree(degree, dtype) if stored is None else stored.log_degree.to(dtype),
+        degree=graphs.degree(),
+        log_degree=log_degree(graphs.weighted_degree(dtype)) if stored is None else stored.log_degree.to(dtype),
     )
-
-
-def _spread(stored: StoredRRWP, pairs: Pairs, dtype: torch.dtype) -> Encoding:
-    """Stored RRWP at the chosen pairs; pairs that no walk joins are zero."""
-    at = pairs.find(query=stored.ends[1], key=stored.ends[0])
-    pair = torch.zeros(pairs.num_pairs, stored.value.shape[1], dtype=dtype)
-    pair[at[at >= 0]] = stored.value[at >= 0].to(dtype)
-    return Encoding(node=stored.node.to(dtype), pair=pair)

@@ -1,7 +1,6 @@
 """From PyG: a list of ``Data``, or a ``Batch``, to `PackedGraphs`."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,22 +12,6 @@ from grit.graphs.chunk import Array, GraphChunk
 from grit.graphs.packed import PackedGraphs, offsets
 
 _INTEGER = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
-
-
-class StoredRRWP(NamedTuple):
-    """RRWP that `AddRRWP` attached to the graphs, numbered over the batch.
-
-    Attributes:
-        node: (N, K).
-        ends: (2, Q), row 0 = walk's end j, row 1 = walk's start i.
-        value: (Q, K).
-        log_degree: (N,), ln(1 + out-degree).
-    """
-
-    node: Tensor
-    ends: Tensor
-    value: Tensor
-    log_degree: Tensor
 
 
 def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
@@ -51,9 +34,9 @@ def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
 def pack(data_list: Sequence[Data]) -> PackedGraphs:
     """Lay PyG graphs end to end.
 
-    Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``y``, and for
-    edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be absent, but the graphs
-    must agree on what they carry.
+    Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``edge_weight`` (E,) or
+    (E, 1), ``y``, and for edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be
+    absent, but the graphs must agree on what they carry.
     """
     data_list, _ = on_cpu(data_list)
     nodes = torch.tensor([_num_nodes(g, data) for g, data in enumerate(data_list)])
@@ -64,7 +47,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     for g, index in enumerate(label_index or []):
         _check_label_index(f"graph {g}", index)
         if index.numel() and (int(index.min()) < 0 or int(index.max()) >= int(nodes[g])):
-            raise GritError(f"graph {g}: edge_label_index speaks of nodes outside 0..{int(nodes[g]) - 1}.")
+            raise GritError(f"graph {g}: edge_label_index refers to nodes outside 0..{int(nodes[g]) - 1}.")
     labels = "y" if label_index is None else "edge_label"
     if label_index is None and all(isinstance(_optional(data, "y"), Tensor) for data in data_list):
         _check_target_rows([data.y for data in data_list], nodes.tolist())
@@ -78,6 +61,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
         label_index=None
         if label_index is None
         else torch.cat([index.long() + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
+        edge_weight=_weights([_optional(data, "edge_weight") for data in data_list], edges),
     )
 
 
@@ -100,9 +84,10 @@ def pack_batch(batch: Data) -> PackedGraphs:
     edge_index = _edge_index(0, batch)
     outside = (edge_index < 0) | (edge_index >= n)
     if bool(outside.any()):
-        raise GritError(f"edge_index of the batch speaks of nodes outside 0..{n - 1}.")
+        raise GritError(f"edge_index of the batch refers to nodes outside 0..{n - 1}.")
     graph_of_edge, by_graph = torch.sort(graph_of_node[edge_index[0]], stable=True)
     edge_attr = _features("edge_attr", [batch.edge_attr], [edge_index.shape[1]])
+    edge_weight = _weights([_optional(batch, "edge_weight")], [edge_index])
     edge_level = "edge_label_index" in batch
     labels = "edge_label" if edge_level else "y"
     if edge_level:
@@ -115,6 +100,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
         edge_ptr=offsets(torch.bincount(graph_of_edge, minlength=num_graphs)),
         y=_targets(labels, [_optional(batch, labels)]),
         label_index=batch.edge_label_index.long() if edge_level else None,
+        edge_weight=None if edge_weight is None else edge_weight[by_graph],
     )
 
 
@@ -134,22 +120,6 @@ def pack_chunk(chunk: GraphChunk) -> PackedGraphs:
 
 def _as_tensor(values: Array) -> Tensor:
     return torch.from_numpy(values.astype(np.float32 if values.dtype.kind == "f" else np.int64))
-
-
-def stored_rrwp(data_list: Sequence[Data], walk_steps: int) -> StoredRRWP | None:
-    """What `AddRRWP` left on every one of these graphs; None if it was not applied, or with other walk_steps."""
-    names = ("rrwp", "rrwp_index", "rrwp_val", "log_deg")
-    if not all(name in data for data in data_list for name in names):
-        return None
-    if any(data.rrwp_val.shape[1] != walk_steps for data in data_list):
-        return None
-    start = offsets(torch.tensor([int(data.num_nodes) for data in data_list]))
-    return StoredRRWP(
-        node=torch.cat([data.rrwp for data in data_list]),
-        ends=torch.cat([data.rrwp_index + first for data, first in zip(data_list, start, strict=False)], 1),
-        value=torch.cat([data.rrwp_val for data in data_list]),
-        log_degree=torch.cat([data.log_deg for data in data_list]),
-    )
 
 
 def _check_label_index(where: str, index: object) -> None:
@@ -234,6 +204,23 @@ def _features(name: str, parts: list[Tensor | None], rows: list[int]) -> Tensor:
             )
         columns.append(column)
     return torch.cat(columns)
+
+
+def _weights(parts: list[Tensor | None], edges: list[Tensor]) -> Tensor | None:
+    """``edge_weight`` of all graphs, (E,); what the weights may be is checked by `PackedGraphs`."""
+    present = _together("edge_weight", parts)
+    if present is None:
+        return None
+    for g, (part, edge_index) in enumerate(zip(present, edges, strict=True)):
+        num_edges = edge_index.shape[1]
+        if not isinstance(part, Tensor) or tuple(part.shape) not in ((num_edges,), (num_edges, 1)):
+            got = f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else f"type {type(part).__name__}"
+            raise GritError(
+                f"graph {g}: edge_weight has {got}, expected a tensor of shape ({num_edges},): one weight for each edge."
+            )
+        if not part.is_floating_point() and part.dtype not in _INTEGER:
+            raise GritError(f"graph {g}: edge_weight has type {part.dtype}; weights are numbers.")
+    return torch.cat([part.reshape(-1) if part.is_floating_point() else part.reshape(-1).double() for part in present])
 
 
 def _targets(name: str, parts: list[Tensor | None]) -> Tensor | None:

@@ -20,7 +20,8 @@ class PackedGraphs(TensorTree):
         node_ptr: (B + 1,) int64; graph g owns nodes ``node_ptr[g]`` to ``node_ptr[g + 1]``.
         edge_ptr: (B + 1,) int64, the same for edges.
         y: Targets or None: (B, T) for graphs, (N, T) for nodes, (Q, T) for the node pairs in ``label_index``.
-        label_index: (2, Q) int64 or None: source and target of each pair that an edge-level target speaks of.
+        label_index: (2, Q) int64 or None: source and target of each pair that has an edge-level target.
+        edge_weight: (E,) floating or None: weights of a step along each edge, 0 or more; None weighs all edges alike.
     """
 
     x: Tensor
@@ -30,6 +31,7 @@ class PackedGraphs(TensorTree):
     edge_ptr: Tensor
     y: Tensor | None = None
     label_index: Tensor | None = None
+    edge_weight: Tensor | None = None
 
     def __post_init__(self) -> None:
         # A record reaches another device only through .to(), that is, after it was checked here.
@@ -67,6 +69,13 @@ class PackedGraphs(TensorTree):
         """(N,) int64: listed edges that leave each node, parallel edges and self-loops counted."""
         return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
 
+    def weighted_degree(self, dtype: torch.dtype) -> Tensor:
+        """(N,) floating: the sum of the weights of these edges; their number where edges have no weights."""
+        if self.edge_weight is None:
+            return self.degree().to(dtype)
+        total = torch.zeros(self.num_nodes, dtype=dtype, device=self.x.device)
+        return total.index_add_(0, self.edge_index[0], self.edge_weight.to(dtype))
+
     def part(self, start: int, stop: int) -> "PackedGraphs":
         """Graphs number ``start`` to ``stop - 1``, without targets."""
         nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
@@ -77,6 +86,7 @@ class PackedGraphs(TensorTree):
             edge_attr=self.edge_attr[edges],
             node_ptr=self.node_ptr[start : stop + 1] - nodes.start,
             edge_ptr=self.edge_ptr[start : stop + 1] - edges.start,
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
         )
 
     def __len__(self) -> int:
@@ -112,13 +122,14 @@ def _check(graphs: PackedGraphs) -> None:
     _check_ptr("node_ptr", g.node_ptr, g.num_nodes)
     _check_ptr("edge_ptr", g.edge_ptr, g.num_edges)
     if g.node_ptr.numel() != g.edge_ptr.numel():
-        raise GritError(f"node_ptr speaks of {len(g)} graphs, edge_ptr of {g.edge_ptr.numel() - 1}.")
+        raise GritError(f"node_ptr is for {len(g)} graphs, edge_ptr for {g.edge_ptr.numel() - 1}.")
     empty = (g.nodes_per_graph == 0).nonzero()
     if empty.numel():
         raise GritError(f"graph {int(empty[0])} has no nodes; a graph needs at least one. Leave it out of the data.")
     _check_edges("edge_index", g.edge_index, g, torch.repeat_interleave(torch.arange(len(g)), g.edge_ptr.diff()))
     _check_finite("node features (x)", g.x, g.node_ptr)
     _check_finite("edge features (edge_attr)", g.edge_attr, g.edge_ptr)
+    _check_weights(g)
     if g.label_index is not None:
         if g.label_index.dim() != 2 or g.label_index.shape[0] != 2 or g.label_index.dtype != torch.int64:
             raise GritError(
@@ -126,11 +137,29 @@ def _check(graphs: PackedGraphs) -> None:
             )
         outside = (g.label_index < 0) | (g.label_index >= g.num_nodes)
         if bool(outside.any()):
-            raise GritError(f"label_index speaks of nodes outside 0..{g.num_nodes - 1}.")
+            raise GritError(f"label_index refers to nodes outside 0..{g.num_nodes - 1}.")
         graph = g.graph_of_node
         if not torch.equal(graph[g.label_index[0]], graph[g.label_index[1]]):
             raise GritError("label_index joins nodes of two different graphs.")
     _check_targets(g)
+
+
+def _check_weights(g: PackedGraphs) -> None:
+    if g.edge_weight is None:
+        return
+    if g.edge_weight.shape != (g.num_edges,) or not g.edge_weight.is_floating_point():
+        raise GritError(
+            f"edge_weight must be floating of shape ({g.num_edges},), one weight for each edge, got "
+            f"{g.edge_weight.dtype} {tuple(g.edge_weight.shape)}."
+        )
+    bad = ~torch.isfinite(g.edge_weight) | (g.edge_weight < 0)
+    if bool(bad.any()):
+        e = int(bad.nonzero()[0])
+        graph = int(torch.searchsorted(g.edge_ptr, torch.tensor(e), right=True)) - 1
+        raise GritError(
+            f"graph {graph}: edge_weight of edge {e - int(g.edge_ptr[graph])} is {float(g.edge_weight[e])}; weights of a "
+            "random walk are finite and not negative."
+        )
 
 
 def _check_targets(g: PackedGraphs) -> None:

@@ -53,11 +53,11 @@ class Pairs(TensorTree):
         if not torch.equal(self.query, torch.repeat_interleave(nodes, length, output_size=self.num_pairs)):
             raise GritError("query does not follow row_ptr: the pairs of a node must be consecutive, nodes in order.")
         if int(self.key.min()) < 0 or int(self.key.max()) >= self.num_nodes:
-            raise GritError(f"key speaks of nodes outside 0..{self.num_nodes - 1}.")
+            raise GritError(f"key refers to nodes outside 0..{self.num_nodes - 1}.")
         if bool(((self.query * self.num_nodes + self.key).diff() <= 0).any()):
             raise GritError("key must increase within each row, without repetition.")
         if self.edge_pair.numel() and not 0 <= int(self.edge_pair.min()) <= int(self.edge_pair.max()) < self.num_pairs:
-            raise GritError(f"edge_pair speaks of pairs outside 0..{self.num_pairs - 1}.")
+            raise GritError(f"edge_pair refers to pairs outside 0..{self.num_pairs - 1}.")
 
     @classmethod
     def from_index(cls, query: Tensor, key: Tensor, num_nodes: int) -> "Pairs":
@@ -74,7 +74,7 @@ class Pairs(TensorTree):
         query, key = query.long(), key.long()
         for name, index in (("query", query), ("key", key)):
             if index.numel() and (int(index.min()) < 0 or int(index.max()) >= num_nodes):
-                raise GritError(f"{name} speaks of nodes outside 0..{num_nodes - 1}.")
+                raise GritError(f"{name} refers to nodes outside 0..{num_nodes - 1}.")
         code, order = torch.sort(query * num_nodes + key)
         if bool((code.diff() == 0).any()):
             raise GritError("the same (query, key) pair is listed twice.")
@@ -99,18 +99,21 @@ class Pairs(TensorTree):
         return torch.where(code[at] == wanted, at, -1)
 
 
-def choose_pairs(graphs: PackedGraphs, kind: str = "all") -> Pairs:
+def choose_pairs(graphs: PackedGraphs, kind: str = "all", *, bytes_per_pair: int = 0) -> Pairs:
     """The pairs of each graph that attention runs over.
+
+    Pairs that do not fit in memory are an error before they are listed.
 
     Args:
         graphs: The packed graphs.
         kind: ``all``: every ordered pair of a graph's nodes. ``edges``: the observed edges and every node with
             itself, the paper's sparse attention. ``khop-2`` (any number): node i attends to every j from which at
             most that many observed edges lead to i; ``khop-1`` is ``edges``.
+        bytes_per_pair: What the caller will store for each pair, such as its encoding; the check of memory counts it.
     """
     if kind == "all":
-        return _all_pairs(graphs)
-    return _pairs_within(graphs, _hops(kind))
+        return _all_pairs(graphs, bytes_per_pair)
+    return _pairs_within(graphs, _hops(kind), bytes_per_pair)
 
 
 def check_pairs_kind(kind: str) -> str:
@@ -129,14 +132,14 @@ def _hops(kind: str) -> int:
     return int(match.group(1))
 
 
-def _all_pairs(graphs: PackedGraphs) -> Pairs:
+def _all_pairs(graphs: PackedGraphs, bytes_per_pair: int) -> Pairs:
     device = graphs.x.device
     n = graphs.nodes_per_graph
+    num_pairs = int((n * n).sum())
+    _check_list_fits(num_pairs, bytes_per_pair, device, "list of all pairs")
     row_length = torch.repeat_interleave(n, n, output_size=graphs.num_nodes)  # (N,)
     first_node = torch.repeat_interleave(graphs.node_ptr[:-1], n, output_size=graphs.num_nodes)  # (N,)
     row_ptr = offsets(row_length)  # (N + 1,)
-    num_pairs = int(row_ptr[-1])
-    check_fits(num_pairs, 4 * 8, device, "the list of all pairs")  # and some to build it
     nodes = torch.arange(graphs.num_nodes, device=device)
     query = torch.repeat_interleave(nodes, row_length, output_size=num_pairs)  # (P,)
     key = torch.arange(num_pairs, device=device) + (first_node - row_ptr[:-1])[query]  # (P,)
@@ -145,22 +148,31 @@ def _all_pairs(graphs: PackedGraphs) -> Pairs:
     return Pairs(query=query, key=key, row_ptr=row_ptr, edge_pair=edge_pair)
 
 
-def _pairs_within(graphs: PackedGraphs, hops: int) -> Pairs:
-    num_nodes, (source, target) = graphs.num_nodes, graphs.edge_index
+def _pairs_within(graphs: PackedGraphs, hops: int, bytes_per_pair: int) -> Pairs:
+    device, num_nodes, (source, target) = graphs.x.device, graphs.num_nodes, graphs.edge_index
     by_target = torch.argsort(target)
     into = source[by_target]  # sources of the edges into node 0, node 1, ...
     indegree = torch.bincount(target, minlength=num_nodes)
     into_ptr = offsets(indegree)
-    nodes = torch.arange(num_nodes, device=graphs.x.device)
+    nodes = torch.arange(num_nodes, device=device)
     code = nodes * (num_nodes + 1)  # (i, i) as i * N + i
     for _ in range(min(hops, num_nodes - 1)):  # no shortest path is longer
         query, key = code // num_nodes, code % num_nodes
         count = indegree[key]
-        step = torch.arange(int(count.sum()), device=code.device)
+        num_steps = int(count.sum())
+        check_fits(num_steps, 6 * 8, device, "the list of pairs")  # six vectors at a time below
+        step = torch.arange(num_steps, device=device)
         step = step - torch.repeat_interleave(offsets(count)[:-1], count)  # 0.. within each (query, key)
         reached = into[torch.repeat_interleave(into_ptr[key], count) + step]
         code = torch.unique(torch.cat([code, torch.repeat_interleave(query, count) * num_nodes + reached]))
+    _check_list_fits(code.numel(), bytes_per_pair, device, "list of pairs")
     query, key = code // num_nodes, code % num_nodes
     row_ptr = offsets(torch.bincount(query, minlength=num_nodes))
     edge_pair = torch.searchsorted(code, target * num_nodes + source)
     return Pairs(query=query, key=key, row_ptr=row_ptr, edge_pair=edge_pair)
+
+
+def _check_list_fits(num_pairs: int, bytes_per_pair: int, device: torch.device, name: str) -> None:
+    listing = 4 * 8  # query and key, and as much again to build and check them
+    what = f"the encoded {name}" if bytes_per_pair else f"the {name}"
+    check_fits(num_pairs, listing + bytes_per_pair, device, what)

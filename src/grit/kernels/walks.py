@@ -29,7 +29,8 @@ def walks_are_fused(device: torch.device, dtype: torch.dtype) -> bool:
 def walk_powers(graphs: PackedGraphs, walk_steps: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Powers 0 to K-1 of the walk matrix of every graph, for all pairs of its nodes: (N, K) the diagonal, (P, K).
 
-    The degree counts every edge listed; a step goes to distinct targets.
+    The degree counts every edge listed; a step goes to distinct targets. Edge weights are not read: `rrwp_encoding` leaves
+    weighted graphs to the plain form.
     """
     sizes = graphs.nodes_per_graph
     node = torch.empty(graphs.num_nodes, walk_steps, dtype=dtype)

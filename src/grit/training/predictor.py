@@ -180,6 +180,11 @@ class Predictor:
         results = []
         for group in batched(items, self.recipe.train.batch_size):
             graphs = pack(group)
+            if graphs.edge_weight is not None:
+                raise GritError(
+                    "the graphs carry edge_weight, and the run was trained on walks without weights. Delete it "
+                    "(del data.edge_weight)."
+                )
             rows = function(self._batch(graphs))
             results += [rows] if self.data.graphs.level == "graph" else np.split(rows, self._ends(graphs))
         return np.concatenate(results) if self.data.graphs.level == "graph" else results
