@@ -9,6 +9,8 @@ import torch
 from grit import kernels
 from grit.datasets.files import data_root
 from grit.kernels.memory import available_memory
+from grit.nn.can_fuse import why_not_fused
+from grit.nn.layer import GritLayer
 
 PACKAGES = {
     "torch-geometric": "graphs",
@@ -31,8 +33,11 @@ def print_report() -> None:
     print(f"GPU: {torch.cuda.get_device_name() if torch.cuda.is_available() else 'none that torch can use'}")
     status = kernels.status()
     print(f"kernels: {status.active} (GRIT_KERNELS={status.choice}): {status.reason}")
-    if status.active == "fused":
-        print("  used on CPU in float32 and float64; elsewhere, and under autocast, the plain form runs")
+    reason = why_not_fused([GritLayer(hidden_dim=8, num_heads=2)], torch.zeros(1, 8), torch.zeros(1, 8), torch.zeros(1))
+    if reason is None:
+        print("  a layer runs fused here; model.why_plain(batch) tells for a model of yours")
+    else:
+        print(f"  a layer runs plain here: {reason}")
     print(f"data: {data_root(None)}")
     print("Next: grit demo, or grit datasets")
 

@@ -294,13 +294,15 @@ def _set_kept(
 _failures: list[BaseException] = []  # of sums over processes, raised again when the kernel has returned
 
 
-@_SUM_OVER_PROCESSES
-def _sum_over_processes(values: Any, count: int) -> None:
+def _sum(values: Any, count: int) -> None:
     try:
         array = (ctypes.c_double * count).from_address(ctypes.addressof(values.contents))
         dist.all_reduce(torch.frombuffer(array, dtype=torch.float64))
     except BaseException as error:  # an exception cannot pass through the kernel
         _failures.append(error)
+
+
+_sum_over_processes = _SUM_OVER_PROCESSES(_sum)
 
 
 def _run(call: Call, name: str) -> None:

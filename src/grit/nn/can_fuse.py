@@ -69,9 +69,9 @@ def _of_the_tensors(x: Tensor, pair: Tensor, log_degree: Tensor) -> Iterator[str
 def _of_the_surroundings() -> Iterator[str]:
     if torch.is_autocast_enabled("cpu"):
         yield "autocast is on"
-    if torch.jit.is_tracing():
-        yield "torch.jit is tracing"
     if not torch.compiler.is_compiling():
+        if torch._C._get_tracing_state() is not None:  # torch.jit.is_tracing, typed
+            yield "torch.jit is tracing"
         if torch._C._are_functorch_transforms_active():  # no public function tells
             yield "a torch.func transform is in progress"
         if forward_ad._current_level >= 0:

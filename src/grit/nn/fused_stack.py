@@ -228,8 +228,11 @@ def plain_stack(
             return F.batch_norm(rows, mean, variance, scale, shift, training=not given, eps=o.eps)
 
         attended = grit_attention(
-            *(split(linear(x, name)) for name in ("query", "key", "value")),
-            *(split(linear(pair, name)) for name in ("scale", "shift")),
+            split(linear(x, "query")),
+            split(linear(x, "key")),
+            split(linear(x, "value")),
+            split(linear(pair, "scale")),
+            split(linear(pair, "shift")),
             w["score"],
             w["pair_value"],
             pairs,
