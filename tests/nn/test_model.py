@@ -176,7 +176,9 @@ def test_compiled_without_a_break_is_the_same():
 @torch.no_grad()
 def test_exported_on_a_pair_batch_is_the_same(strict):
     model = small_model().eval()
-    path = Data(x=torch.tensor([[0], [1], [4]]), edge_index=torch.tensor([[0, 1], [1, 2]]), edge_attr=torch.tensor([0, 2]))
+    path = Data(
+        x=torch.tensor([[0], [1], [4]]), edge_index=torch.tensor([[0, 1], [1, 2]]), edge_attr=torch.tensor([0, 2])
+    )
     batch = batch_of([path, path])
     program = torch.export.export(model, (batch,), strict=strict)
     torch.testing.assert_close(program.module()(batch), model(batch))
