@@ -106,14 +106,17 @@ def pair_batch(
     )
 
 
-def broken_rules(layout: NodeLayout, edge_index: Tensor, *features: Tensor) -> Tensor:
+def broken_rules(layout: NodeLayout, edge_index: Tensor, x: Tensor | None, edge_attr: Tensor | None) -> Tensor:
     """How many entries break the rules of `TensorProgram.forward`. A program in a file cannot raise, but it can give NaN."""
     graph, source, target = layout.graph, *edge_index
     outside = (layout.number < 0) | (layout.number >= layout.sizes[graph])  # nodes of a graph are not side by side
     broken = outside.sum() + (layout.sizes == 0).sum()
     broken = broken + (edge_index < 0).sum() + (graph[source] != graph[target]).sum()
-    for values in features:
-        broken = broken + (~torch.isfinite(values) if values.is_floating_point() else values < 0).sum()
+    for values in (x, edge_attr):
+        if values is not None:
+            broken = broken + (~torch.isfinite(values) if values.is_floating_point() else values < 0).sum()
+    if x is not None:  # a single row would do for all nodes; counted, because shapes are known to agree while tracing
+        broken = broken + (torch.ones_like(x[:, 0]).sum() != layout.sizes.sum()).sum()
     return broken
 
 
@@ -241,5 +244,5 @@ class TensorProgram(nn.Module):
             dtype=next(self.network.parameters()).dtype,
         )
         outputs = self.task.outputs(self.network(batch).float())
-        broken = broken_rules(layout, edge_index, *(each for each in (x, edge_attr) if each is not None))
+        broken = broken_rules(layout, edge_index, x, edge_attr)
         return torch.where(broken == 0, outputs, torch.nan)
