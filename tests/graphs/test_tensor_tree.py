@@ -3,8 +3,10 @@ from dataclasses import FrozenInstanceError, dataclass
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
 
-from grit.graphs.tensor_tree import TensorTree
+from grit.graphs.tensor_tree import TensorTree, has_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +108,30 @@ def test_checks_run_again_on_the_changed_record():
         short.map_tensors(lambda t: t.repeat(2))
     with pytest.raises(FrozenInstanceError):
         short.values = torch.zeros(1)
+
+
+def test_a_record_is_a_pytree():
+    before = tree()
+    leaves, spec = pytree.tree_flatten(before)
+    assert [tuple(each.shape) if isinstance(each, Tensor) else each for each in leaves] == [(2,), (3,), (1, 1), "oak"]
+    again = pytree.tree_unflatten(leaves, spec)
+    assert isinstance(again, Tree)
+    assert isinstance(again.leaf, Leaf)
+    assert again.leaf.counts is before.leaf.counts
+    assert again.absent is None
+    paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(before)[0]]
+    assert paths == [".leaf.numbers", ".leaf.counts", ".values", ".name"]
+
+
+def test_a_pytree_may_hold_anything():
+    shapes = pytree.tree_map_only(Tensor, lambda t: t.shape, tree())
+    assert shapes.leaf.counts == (3,)
+    with pytest.raises(FrozenInstanceError):
+        shapes.name = "elm"
+
+
+def test_fake_tensors_have_no_values():
+    assert has_values(torch.zeros(1))
+    assert not has_values(torch.zeros(1, device="meta"))
+    with FakeTensorMode():
+        assert not has_values(torch.zeros(1))

@@ -170,3 +170,25 @@ def test_compiled_without_a_break_is_the_same():
         forward(batch).square().sum().backward()
         gradients.append([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@torch.no_grad()
+def test_exported_on_a_pair_batch_is_the_same(strict):
+    model = small_model().eval()
+    path = Data(
+        x=torch.tensor([[0], [1], [4]]), edge_index=torch.tensor([[0, 1], [1, 2]]), edge_attr=torch.tensor([0, 2])
+    )
+    batch = batch_of([path, path])
+    program = torch.export.export(model, (batch,), strict=strict)
+    torch.testing.assert_close(program.module()(batch), model(batch))
+    other = batch_of([path.update({"x": path.x.flip(0)}), path])  # of the same sizes
+    torch.testing.assert_close(program.module()(other), model(other))
+
+
+@given(featured_graphs())
+@torch.no_grad()
+def test_called_with_other_weights(data):
+    model, other, batch = small_model().eval(), small_model(seed=1).eval(), batch_of([data])
+    got = torch.func.functional_call(model, other.state_dict(), (batch,))
+    torch.testing.assert_close(got, other(batch))

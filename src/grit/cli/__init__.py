@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from grit.cli import datasets, demo, doctor, evaluate, fit, plot, predict, recipes, reproduce, train
+from grit.cli import datasets, demo, doctor, evaluate, export, fit, plot, predict, recipes, reproduce, train
 from grit.errors import GritError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app.command("train")(train.train)
 app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("export")(export.export)
 app.add_typer(plot.app, name="plot")
 app.command("datasets")(datasets.datasets)
 app.command("recipes")(recipes.recipes)

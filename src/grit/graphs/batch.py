@@ -14,7 +14,7 @@ from grit.errors import GritError
 from grit.graphs.convert import on_cpu, pack, pack_batch
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.pairs import Pairs, choose_pairs
-from grit.graphs.tensor_tree import TensorTree
+from grit.graphs.tensor_tree import TensorTree, has_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,8 @@ class PairBatch(TensorTree):
     log_degree: Tensor
 
     def __post_init__(self) -> None:
+        if torch.compiler.is_compiling():  # sizes may be symbols
+            return
         rows = {
             "node_encoding": (self.node_encoding.shape[0], self.num_nodes, "nodes"),
             "pair_encoding": (self.pair_encoding.shape[0], self.num_pairs, "pairs"),
@@ -49,7 +51,7 @@ class PairBatch(TensorTree):
         for name, (got, wanted, what) in rows.items():
             if got != wanted:
                 raise GritError(f"{name} has {got} rows but the batch has {wanted} {what}.")
-        if self.node_encoding.device.type == "cpu":
+        if has_values(self.node_encoding):
             graph = self.graphs.graph_of_node
             if not torch.equal(graph[self.pairs.query], graph[self.pairs.key]):
                 raise GritError("a pair joins nodes of two different graphs.")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from grit.errors import GritError
-from grit.graphs.tensor_tree import TensorTree
+from grit.graphs.tensor_tree import TensorTree, has_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class PackedGraphs(TensorTree):
 
     def __post_init__(self) -> None:
         # A record reaches another device only through .to(), that is, after it was checked here.
-        if self.x.device.type == "cpu":
+        if has_values(self.x):
             _check(self)
 
     @property

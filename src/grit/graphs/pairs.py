@@ -15,7 +15,7 @@ from torch import Tensor
 
 from grit.errors import GritError
 from grit.graphs.packed import PackedGraphs, offsets
-from grit.graphs.tensor_tree import TensorTree
+from grit.graphs.tensor_tree import TensorTree, has_values
 from grit.kernels.memory import check_fits
 
 
@@ -36,7 +36,7 @@ class Pairs(TensorTree):
     edge_pair: Tensor
 
     def __post_init__(self) -> None:
-        if self.query.device.type != "cpu":
+        if not has_values(self.query):
             return
         if self.query.shape != self.key.shape or self.query.dim() != 1:
             raise GritError(
