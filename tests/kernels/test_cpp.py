@@ -61,7 +61,12 @@ def run_sanitized(tmp_path, arguments):
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     }
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=7200, cwd=tmp_path
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=7200,
+        cwd=tmp_path,
     )
 
 
@@ -74,11 +79,9 @@ def test_sanitizers_find_nothing(tmp_path):
         tests / "kernels" / "test_walks.py",
         tests / "nn" / "test_fused_stack.py",
     ]
-    done = run_sanitized(
-        tmp_path,
-        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tests.parent), "-c", str(tests.parent / "pyproject.toml"),
-         "-k", "not compiled and not torchs_own_checks", *map(str, files)],
-    )  # fmt: skip
+    pytest_options = ["-q", "-p", "no:cacheprovider", "--rootdir", tests.parent, "-c", tests.parent / "pyproject.toml"]
+    chosen = ["-k", "not compiled and not torchs_own_checks"]
+    done = run_sanitized(tmp_path, ["-m", "pytest", *pytest_options, *chosen, *files])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "ERROR: AddressSanitizer" not in done.stderr
     assert "runtime error" not in done.stderr

@@ -1,6 +1,7 @@
 """Calling the compiled kernels: tensors go in as addresses within a structure that mirrors the C++ one field by field."""
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -68,6 +69,13 @@ class Call:
                 whole = tensor.contiguous()
                 self.kept.append(whole)
                 setattr(self.structure, name, whole.data_ptr())  # null where there are no elements
+
+    def set_table(self, name: str, tensors: Sequence[Tensor]) -> None:
+        """Fill in the address of a table of addresses; a tensor without elements is null there."""
+        rows = [tensor.contiguous() for tensor in tensors]
+        table = (ctypes.c_void_p * len(rows))(*(tensor.data_ptr() for tensor in rows))
+        self.kept += [rows, table]
+        setattr(self.structure, name, ctypes.addressof(table))
 
     def run(self, name: str) -> None:
         """Call the kernel of that name for this type of numbers."""

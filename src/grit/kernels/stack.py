@@ -39,7 +39,7 @@ class _Stack(Mirror):
     cpp_name = "stack"
     _fields_ = (
         *integers("layers", "nodes", "heads", "channels", "ffn_width", "threads"),
-        *integers("has_theta", "rewrites_pairs", "keep", "batch_statistics", "gelu"),
+        *integers("keep", "batch_statistics", "gelu"),
         ("sum_over_processes", _SUM_OVER_PROCESSES),
         *pointers("row_ptr", "key", "seeds"),
         ("clamp", ctypes.c_double),
@@ -48,7 +48,7 @@ class _Stack(Mirror):
         ("dropout", Dropout),
         *pointers("x", "pair", "log_degree", "weights", "statistics"),
         *pointers(*_GIVEN_BACK, *_NODES, "nodes_out", "pairs_out", "logsumexp", *_AFFINE),
-        *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grad_weights", "room"),
+        *pointers("grad_x_out", "grad_pair_out", "grad_x", "grad_pair", "grads", "room"),
     )
 
 
@@ -81,13 +81,13 @@ class StackOptions(NamedTuple):
 def weight_shapes(
     width: int, heads: int, ffn_width: int, has_theta: bool, rewrites_pairs: bool
 ) -> dict[str, tuple[int, ...]]:
-    """The weights that a layer has, in the order of `WEIGHTS`, with their shapes."""
+    """Shapes of the weights of a layer, in the order of `WEIGHTS`; (0,) for those that it does not have."""
     d, f, c = width, ffn_width, width // heads
     special = {"score": (heads, c), "pair_value": (heads, c, c), "theta": (2, d), "ffn_in_weight": (f, d)}
     special |= {"ffn_in_bias": (f,), "ffn_out_weight": (d, f)}
     usual = {name: (d, d) if name.endswith("weight") and "norm" not in name else (d,) for name in WEIGHTS}
-    absent = ({"theta"} if not has_theta else set()) | (_PAIR_UPDATE if not rewrites_pairs else set())
-    return {name: special.get(name, usual[name]) for name in WEIGHTS if name not in absent}
+    absent = (set() if has_theta else {"theta"}) | (set() if rewrites_pairs else _PAIR_UPDATE)
+    return {name: (0,) if name in absent else special.get(name, usual[name]) for name in WEIGHTS}
 
 
 class StackOutput(NamedTuple):
@@ -148,8 +148,8 @@ def layer_stack(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: Tensor,
-    statistics: Tensor,
+    weights: list[Tensor],
+    statistics: list[Tensor],
     seeds: Tensor,
     heads: int,
     ffn_width: int,
@@ -164,10 +164,11 @@ def layer_stack(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """L layers -> the fields of `StackOutput`.
 
-    x is (N, D), pair (P, D), log_degree (N,); row_ptr (N + 1,) and key (P,) are those of the pairs. weights is one vector: those
-    of every layer, flat and one after another, with the shapes of `weight_shapes`. statistics (L, 3, 2, D) are the running mean
-    and variance of every normalisation, or without elements: then those of the batch are used, over all processes that share
-    it. seeds (L, 4) int64 are those of the dropouts; then come the `StackOptions`. keep asks for what the backward pass needs.
+    x is (N, D), pair (P, D), log_degree (N,); row_ptr (N + 1,) and key (P,) are those of the pairs. weights are those of every
+    layer in the order of `WEIGHTS`, with the shapes of `weight_shapes` and without elements where a layer has none. statistics
+    are the running mean and variance of every normalisation (L, 3, 2), (D,) each, or empty: then those of the batch are used,
+    over all processes that share it. seeds (L, 4) int64 are those of the dropouts; then come the `StackOptions`. keep asks for
+    what the backward pass needs.
     """
     options = StackOptions(
         heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
@@ -185,7 +186,7 @@ def layer_stack(
 
 @layer_stack.register_fake
 def _(
-    x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor, key: Tensor, weights: Tensor, statistics: Tensor,
+    x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor, key: Tensor, weights: list[Tensor], statistics: list[Tensor],
     seeds: Tensor, heads: int, ffn_width: int, has_theta: bool, rewrites_pairs: bool, clamp: float | None,
     attention_dropout: float, dropout: float, eps: float, gelu: bool, keep: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
@@ -204,8 +205,8 @@ def layer_stack_backward(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: Tensor,
-    statistics: Tensor,
+    weights: list[Tensor],
+    statistics: list[Tensor],
     seeds: Tensor,
     mean: Tensor,
     affine: Tensor,
@@ -222,8 +223,8 @@ def layer_stack_backward(
     dropout: float,
     eps: float,
     gelu: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, pair and weights of `layer_stack`, from those of its x and pair."""
+) -> list[Tensor]:
+    """Gradients of x, pair and every weight of `layer_stack`, from those of its x and pair."""
     options = StackOptions(
         heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
     )  # fmt: skip
@@ -231,19 +232,24 @@ def layer_stack_backward(
     _set_kept(call, affine, nodes, nodes_out, pairs_out, logsumexp)
     if grad_pair_out is None and rewrites_pairs:
         grad_pair_out = torch.zeros_like(pair)
-    grad_x, grad_pair, grad_weights = (tensor.new_empty(tensor.shape) for tensor in (x, pair, weights))
+    grads = _empty_grads(x, pair, weights)
     call.set(mean=mean, grad_x_out=grad_x_out, grad_pair_out=grad_pair_out, room=x.new_empty(4, *x.shape))
-    call.set(grad_x=grad_x, grad_pair=grad_pair, grad_weights=grad_weights)
+    call.set(grad_x=grads[0], grad_pair=grads[1])
+    call.set_table("grads", grads[2:])
     _run(call, "grit_stack_backward")
-    return grad_x, grad_pair, grad_weights
+    return grads
 
 
 @layer_stack_backward.register_fake
 def _(
     grad_x_out: Tensor, grad_pair_out: Tensor | None, x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor,
-    key: Tensor, weights: Tensor, *rest: Any,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return x.new_empty(x.shape), pair.new_empty(pair.shape), weights.new_empty(weights.shape)
+    key: Tensor, weights: list[Tensor], *rest: Any,
+) -> list[Tensor]:  # fmt: skip
+    return _empty_grads(x, pair, weights)
+
+
+def _empty_grads(x: Tensor, pair: Tensor, weights: list[Tensor]) -> list[Tensor]:
+    return [tensor.new_empty(tensor.shape) for tensor in (x, pair, *weights)]
 
 
 def _prepare(
@@ -252,8 +258,8 @@ def _prepare(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: Tensor,
-    statistics: Tensor,
+    weights: list[Tensor],
+    statistics: list[Tensor],
     seeds: Tensor,
     options: StackOptions,
     keep: bool,
@@ -266,10 +272,8 @@ def _prepare(
         channels=x.shape[1] // options.heads,
         ffn_width=options.ffn_width,
         threads=torch.get_num_threads(),
-        has_theta=options.has_theta,
-        rewrites_pairs=options.rewrites_pairs,
         keep=keep,
-        batch_statistics=statistics.numel() == 0,
+        batch_statistics=not statistics,
         gelu=options.gelu,
         clamp=inf if options.clamp is None else options.clamp,
         eps=options.eps,
@@ -280,7 +284,8 @@ def _prepare(
         structure.sum_over_processes = _sum_over_processes
     call = Call(structure, x.dtype)
     call.set(x=x, pair=pair, log_degree=log_degree, row_ptr=row_ptr, key=key, seeds=seeds)
-    call.set(weights=weights, statistics=statistics)
+    call.set_table("weights", weights)
+    call.set_table("statistics", statistics)
     return call
 
 

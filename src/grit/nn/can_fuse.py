@@ -91,7 +91,9 @@ def _of_the_modules(layers: Sequence[FusableLayer]) -> Iterator[str]:
                 yield f"{where} is a {type(part).__name__}"
             elif not _KNOWN[type(part)].isdisjoint(vars(part)):
                 yield f"{where} has a {min(_KNOWN[type(part)] & vars(part).keys())} of its own"
-            elif (path or len(layers) > 1) and any(getattr(part, hooks) for hooks in _HOOKS):
+            elif (path or len(layers) > 1) and (
+                part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+            ):
                 yield f"{where} has a hook"
 
 

@@ -7,7 +7,6 @@ Shape letters: N nodes of the batch, P node pairs, H heads, C channels per head,
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from math import prod
 from typing import Any, Protocol
 
 import torch
@@ -20,11 +19,11 @@ from grit.kernels.dropout import draw_seed, dropout
 from grit.kernels.stack import (
     NORMS,
     SEEDS,
+    WEIGHTS,
     StackOptions,
     StackOutput,
     layer_stack,
     layer_stack_backward,
-    weight_shapes,
 )
 from grit.nn.attention.contract import check_rows
 from grit.nn.attention.grit import grit_attention
@@ -72,19 +71,19 @@ def stack_options(layer: FusableLayer) -> StackOptions:
 
 
 def layer_weights(layer: FusableLayer) -> list[Tensor | None]:
-    """The weights of a layer in the order of `WEIGHTS`, without those that it does not use."""
-    attention = layer.attention
+    """The weights of a layer in the order of `WEIGHTS`; without elements where it has none or does not use them."""
+    attention, scaler, none = layer.attention, layer.degree_scaler, layer.node_out.weight.new_empty(0)
     linears = (attention.pair_scale, attention.pair_shift)
-    update = (layer.pair_out, layer.pair_norm) if layer.update_pairs else ()
+    out, norm = (layer.pair_out, layer.pair_norm) if layer.update_pairs else (None, None)
     return [
         *(attention.query.weight, attention.query.bias, attention.key.weight, attention.value.weight),
         *(weight for linear in linears for weight in (linear.weight, linear.bias)),
-        *(attention.score, attention.pair_value),
-        *(() if layer.degree_scaler is None else (layer.degree_scaler.theta,)),
+        *(attention.score, attention.pair_value, none if scaler is None else scaler.theta),
         *(layer.node_out.weight, layer.node_out.bias),
-        *(weight for linear in update[:1] for weight in (linear.weight, linear.bias)),
-        *(weight for linear in (layer.ffn_in, layer.ffn_out) for weight in (linear.weight, linear.bias)),
-        *(weight for norm in (*update[1:], layer.node_norm, layer.ffn_norm) for weight in (norm.weight, norm.bias)),
+        *((none, none) if out is None else (out.weight, out.bias)),
+        *(layer.ffn_in.weight, layer.ffn_in.bias, layer.ffn_out.weight, layer.ffn_out.bias),
+        *((none, none) if norm is None else (norm.weight, norm.bias)),
+        *(layer.node_norm.weight, layer.node_norm.bias, layer.ffn_norm.weight, layer.ffn_norm.bias),
     ]
 
 
@@ -105,14 +104,12 @@ def run_stack(
                 x, pair = run_stack(layers[:frozen], x, pair, pairs, log_degree)
             layers = layers[frozen:]
     options = stack_options(layers[-1])
-    weights = torch.cat([weight.reshape(-1) for layer in layers for weight in layer_weights(layer)])  # type: ignore[union-attr]
-    of_batch = layers[0].node_norm.uses_batch_statistics
-    statistics = x.new_empty(0)
+    weights: list[Tensor] = [weight for layer in layers for weight in layer_weights(layer)]  # type: ignore[misc]
+    of_batch, statistics = layers[0].node_norm.uses_batch_statistics, []
     if not of_batch:
-        moments = [(norm.running_mean, norm.running_var) for layer in layers for norm in norms(layer)]
-        flat = torch.cat([moment for both in moments for moment in both])  # type: ignore[misc]
-        statistics = flat.view(len(layers), NORMS, 2, x.shape[1])
-    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, pair, weights))
+        moments = ((norm.running_mean, norm.running_var) for layer in layers for norm in norms(layer))
+        statistics = [moment for both in moments for moment in both]
+    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, pair, *weights))
     seeds = _draw_seeds(options, len(layers))
     index = (log_degree.to(x.dtype), pairs.row_ptr, pairs.key)
     out = StackOutput(*layer_stack(x, pair, *index, weights, statistics, seeds, *options, keep))
@@ -143,18 +140,20 @@ def _follow(layers: Sequence[FusableLayer], out: StackOutput) -> None:
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     """What the backward pass needs."""
+    *tensors, weights, statistics, seeds = inputs[:8]
     *ctx.options, ctx.keep = inputs[8:]
+    ctx.num_weights = len(weights)
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(*output[2:])
-    ctx.save_for_backward(*inputs[:8], output[2], *output[4:])
+    ctx.save_for_backward(*tensors, seeds, output[2], *output[4:], *weights, *statistics)
 
 
-def _backward(ctx: Any, grad_x: Tensor | None, grad_pair: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, grad_x: Tensor | None, grad_pair: Tensor | None, *_: None) -> tuple[Any, ...]:
     """Gradients of the inputs of `layer_stack`, by the fused unit; a graph of them, if asked for, by the plain form."""
     if not ctx.keep:
         raise GritError("grit::layer_stack was called with keep=False, so that it cannot be differentiated.")
-    saved = ctx.saved_tensors  # which torch's checkpoints give once
-    (x, pair, *others, weights, statistics, seeds), kept = saved[:8], saved[8:]
+    x, pair, log_degree, row_ptr, key, seeds, *rest = ctx.saved_tensors
+    kept, weights, statistics = rest[:6], rest[6 : 6 + ctx.num_weights], rest[6 + ctx.num_weights :]
     if grad_x is None:
         grad_x = torch.zeros_like(x)
     if torch.is_grad_enabled():
@@ -162,13 +161,15 @@ def _backward(ctx: Any, grad_x: Tensor | None, grad_pair: Tensor | None, *_: Non
             raise GritError(
                 "layers shared by several processes can be differentiated twice only with GRIT_KERNELS=plain."
             )
-        out = plain_stack(x, pair, *others, weights, statistics, seeds, *ctx.options)
-        grads = _graph_of_gradients(out, (x, pair, weights), (grad_x, grad_pair))
+        x, pair, *weights = (tensor.view_as(tensor) for tensor in (x, pair, *weights))  # each stands for one place
+        out = plain_stack(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, *ctx.options)
+        grads = _graph_of_gradients(out, (x, pair, *weights), (grad_x, grad_pair))
     else:
         grads = layer_stack_backward(
-            grad_x, grad_pair, x, pair, *others, weights, statistics, seeds, *kept, *ctx.options
+            grad_x, grad_pair, x, pair, log_degree, row_ptr, key, weights, statistics, seeds, *kept, *ctx.options
         )
-    return grads[0], grads[1], None, None, None, grads[2], *[None] * (2 + len(ctx.options) + 1)
+    after = [None] * (1 + len(ctx.options) + 1)  # seeds, options, keep
+    return grads[0], grads[1], None, None, None, list(grads[2:]), [None] * len(statistics), *after
 
 
 def _graph_of_gradients(
@@ -193,8 +194,8 @@ def plain_stack(
     log_degree: Tensor,
     row_ptr: Tensor,
     key: Tensor,
-    weights: Tensor,
-    statistics: Tensor,
+    weights: Sequence[Tensor],
+    statistics: Sequence[Tensor],
     seeds: Tensor,
     *options: Any,
 ) -> tuple[Tensor, Tensor]:
@@ -207,13 +208,9 @@ def plain_stack(
     query = torch.repeat_interleave(torch.arange(num_nodes), row_ptr.diff(), output_size=key.numel())
     pairs = Pairs(query=query, key=key, row_ptr=row_ptr, edge_pair=key.new_empty(0))
     sigma = F.gelu if o.gelu else torch.relu
-    start = 0
     for number in range(num_layers):
         rewrites = o.rewrites_pairs or number + 1 < num_layers
-        w: dict[str, Tensor] = {}
-        for name, shape in weight_shapes(x.shape[1], o.heads, o.ffn_width, o.has_theta, rewrites).items():
-            w[name] = weights[start : start + prod(shape)].view(shape)
-            start += prod(shape)
+        w = dict(zip(WEIGHTS, weights[number * len(WEIGHTS) :], strict=False))
 
         def linear(rows: Tensor, name: str, w: dict[str, Tensor] = w) -> Tensor:
             return F.linear(rows, w[f"{name}_weight"], w.get(f"{name}_bias"))
@@ -222,10 +219,10 @@ def plain_stack(
             return rows.view(rows.shape[0], o.heads, -1)
 
         def norm(rows: Tensor, which: int, name: str, w: dict[str, Tensor] = w, number: int = number) -> Tensor:
-            given = statistics.numel() > 0
-            mean, variance = statistics[number, which] if given else (None, None)
+            at = (number * NORMS + which) * 2
+            mean, variance = statistics[at : at + 2] if statistics else (None, None)
             scale, shift = w[f"{name}_norm_weight"], w[f"{name}_norm_bias"]
-            return F.batch_norm(rows, mean, variance, scale, shift, training=not given, eps=o.eps)
+            return F.batch_norm(rows, mean, variance, scale, shift, training=not statistics, eps=o.eps)
 
         attended = grit_attention(
             split(linear(x, "query")),

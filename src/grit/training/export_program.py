@@ -102,7 +102,7 @@ def pair_batch(
         node_encoding=node,
         pair_encoding=pair,
         degree=degree,
-        log_degree=log_degree(degree, dtype),
+        log_degree=log_degree(degree.to(dtype)),
     )
 
 

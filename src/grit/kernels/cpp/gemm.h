@@ -1,6 +1,8 @@
 // Matrix products on tiles that stay in cache. All column counts are multiples of the vector length: buffers are padded.
 #pragma once
 
+#include <algorithm>
+
 #include "vector.h"
 
 namespace grit {
@@ -82,18 +84,36 @@ inline void add_outer_product(long rows, long left, long right, const T* a, long
       micro_product<T, kColumnsStep<T>, 1, true>(rows, a + m, 1, a_row, b + n, b_row, c + m * c_row + n, c_row, nullptr);
 }
 
-// A (depth, columns) matrix in the packed form, panel after panel; element(p, n) gives its elements. It takes as long as a
-// product of some fifty rows, so that threads share it.
-template <class T, class Element>
-inline void pack(long threads, long depth, long columns, T* to, Element element) {
+// A (depth, columns) matrix in the packed form, panel after panel. It comes by columns, `column(n)` being where column n begins
+// or null for zeros and `order(p)` which of its elements is in row p, -1 for a zero ...
+template <class T, class Column, class Order>
+inline void pack_columns(long depth, long columns, T* to, Column column, Order order) {
   constexpr long wide = kPanel * kLanes<T>;
-  const long panels = (columns + wide - 1) / wide;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (long panel = 0; panel < panels; ++panel) {
-    const long first = panel * wide, width = first + wide <= columns ? wide : kLanes<T>;
-    T* at = to + first * depth;
-    for (long p = 0; p < depth; ++p)
-      for (long n = first; n < first + width; ++n) *at++ = element(p, n);
+  for (long first = 0; first < columns; first += wide) {
+    const long width = first + wide <= columns ? wide : kLanes<T>;
+    T* const panel = to + first * depth;
+    for (long n = 0; n < width; ++n) {
+      const T* const from = column(first + n);
+      for (long p = 0; p < depth; ++p) {
+        const long at = from ? order(p) : -1;
+        panel[p * width + n] = at < 0 ? T(0) : from[at];
+      }
+    }
+  }
+}
+
+// ... or by rows, `row(p)` being where row p begins, of which `size` elements are there and zeros follow; null for zeros.
+template <class T, class Row>
+inline void pack_rows(long depth, long columns, T* to, Row row, long size) {
+  constexpr long wide = kPanel * kLanes<T>;
+  for (long first = 0; first < columns; first += wide) {
+    const long width = first + wide <= columns ? wide : kLanes<T>, there = std::clamp(size - first, 0L, width);
+    for (long p = 0; p < depth; ++p) {
+      const T* const from = row(p);
+      T* const at = to + first * depth + p * width;
+      if (from) std::copy(from + first, from + first + there, at);
+      std::fill(at + (from ? there : 0), at + width, T(0));
+    }
   }
 }
 

@@ -38,9 +38,9 @@ void node_update_backward(const Layer<T>& layer, const RowGradient<T>& gradient,
   const Sizes& s = layer.sizes;
   const long d = s.width, n = s.caller_width, chunks = node_chunks(layer.nodes);
   const std::vector<T> value = block_diagonal(s, layer.w.pair_value);
-  pack_weight(layer.threads, value.data(), d, d, b.pair_value, n);
-  pack_transposed(layer.threads, value.data(), d, d, b.pair_value_back, n);
-  pack_transposed(layer.threads, layer.w.node_out_weight, d, d, b.out_back, n);
+  pack_weight(value.data(), d, d, b.pair_value, n);
+  pack_transposed(value.data(), d, d, b.pair_value_back, n);
+  pack_transposed(layer.w.node_out_weight, d, d, b.out_back, n);
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)
   for (long chunk = 0; chunk < chunks; ++chunk) {
     const auto& t = b.tiles[omp_get_thread_num()];
@@ -120,10 +120,10 @@ void ffn_backward(const Layer<T>& layer, const RowGradient<T>& gradient, T* grad
   const long d = layer.sizes.width, n = layer.sizes.caller_width, chunks = node_chunks(layer.nodes);
   const long width = layer.stack.ffn_width, f = padded(width, kLanes<T>);
   const T* node_scale = layer.scale(kNodeNorm);
-  pack_weight(layer.threads, layer.w.ffn_in_weight, width, d, b.in, f);
+  pack_weight(layer.w.ffn_in_weight, width, d, b.in, f);
   pad(layer.w.ffn_in_bias, width, b.in_bias, f);
-  pack_transposed(layer.threads, layer.w.ffn_in_weight, width, d, b.in_back, n);
-  pack_transposed(layer.threads, layer.w.ffn_out_weight, d, width, b.out_back, f);
+  pack_transposed(layer.w.ffn_in_weight, width, d, b.in_back, n);
+  pack_transposed(layer.w.ffn_out_weight, d, width, b.out_back, f);
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)
   for (long chunk = 0; chunk < chunks; ++chunk) {
     const auto& t = b.tiles[omp_get_thread_num()];

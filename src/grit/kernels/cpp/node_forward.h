@@ -64,8 +64,8 @@ template <class T>
 void node_update_forward(const Layer<T>& layer) {
   const auto b = allocate<NodeUpdateBuffers<T>>(layer);
   const long d = layer.sizes.width, n = layer.sizes.caller_width, chunks = node_chunks(layer.nodes);
-  pack_weight(layer.threads, block_diagonal(layer.sizes, layer.w.pair_value).data(), d, d, b.pair_value, n);
-  pack_weight(layer.threads, layer.w.node_out_weight, d, d, b.out, n);
+  pack_weight(block_diagonal(layer.sizes, layer.w.pair_value).data(), d, d, b.pair_value, n);
+  pack_weight(layer.w.node_out_weight, d, d, b.out, n);
   pad(layer.w.node_out_bias, d, b.bias, n);
   std::fill(b.moments, b.moments + chunks * 2 * d, 0.0);
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)
@@ -148,8 +148,8 @@ void ffn_forward(const Layer<T>& layer) {
   const auto b = allocate<FfnBuffers<T>>(layer);
   const long d = layer.sizes.width, n = layer.sizes.caller_width, chunks = node_chunks(layer.nodes);
   const long width = layer.stack.ffn_width, f = padded(width, kLanes<T>);
-  pack_weight(layer.threads, layer.w.ffn_in_weight, width, d, b.in, f);
-  pack_weight(layer.threads, layer.w.ffn_out_weight, d, width, b.out, n);
+  pack_weight(layer.w.ffn_in_weight, width, d, b.in, f);
+  pack_weight(layer.w.ffn_out_weight, d, width, b.out, n);
   pad(layer.w.ffn_in_bias, width, b.in_bias, f);
   pad(layer.w.ffn_out_bias, d, b.out_bias, n);
   std::fill(b.moments, b.moments + chunks * 2 * d, 0.0);

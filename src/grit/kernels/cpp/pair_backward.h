@@ -388,9 +388,15 @@ void pair_backward(const Layer<T>& layer, const PairGradients<T>& given) {
   PairWeights<T>& w = b.weights;
   const long n = w.s.caller_width, m = w.s.kernel_width, d = w.s.width;
   w.fill(layer);
-  pack(layer.threads, 2 * m, n, b.projection_back, [&](long to, long i) { return w.projection_at(layer, i, to); });
-  if (layer.pair_out) pack(layer.threads, d, m, b.out_back, [&](long i, long to) { return w.out_at(layer, to, i); });
-  pack(layer.threads, 3 * m, n, b.node_back, [&](long to, long i) { return w.node_at(layer, i, to); });
+  pack_rows(2 * m, n, b.projection_back, [&](long to) { return w.projection_row(layer, to); }, d);
+  pack_rows(3 * m, n, b.node_back, [&](long to) { return w.node_row(layer, to); }, d);
+  if (layer.pair_out)  // by rows of W_Eo, whose columns go into the kernels' order
+    for (long i = 0, wide = kPanel * kLanes<T>; i < d; ++i)
+      for (long to = 0; to < m; ++to) {
+        const long first = to / wide * wide, width = std::min(wide, m - first);
+        b.out_back[first * d + i * width + to - first] =
+            w.column[to] < 0 ? T(0) : layer.w.pair_out_weight[i * d + w.column[to]];
+      }
   const auto run = backward_chunk_for<T>(w.s);
   const long count = long(cuts.size());
 #pragma omp parallel for num_threads(layer.threads) schedule(dynamic)

@@ -38,18 +38,16 @@ struct PairWeights {
   const T* key(long j) const { return query(j) + s.kernel_width; }
   const T* value(long j) const { return key(j) + s.kernel_width; }
 
-  // Elements of the maps [input of the caller][output of the kernels], zeros in the padding.
-  T projection_at(const Layer<T>& layer, long i, long to) const {
-    const long m = s.kernel_width, from = column[to < m ? to : to - m];
-    return from < 0 || i >= s.width ? T(0) : (to < m ? layer.w.scale_weight : layer.w.shift_weight)[from * s.width + i];
+  // Rows of the maps of x and of pairs, by their outputs in the kernels' order; null in the padding.
+  const T* row_of(const T* weight, long to) const { return column[to] < 0 ? nullptr : weight + column[to] * s.width; }
+  const T* projection_row(const Layer<T>& layer, long to) const {
+    const long m = s.kernel_width;
+    return to < m ? row_of(layer.w.scale_weight, to) : row_of(layer.w.shift_weight, to - m);
   }
-  T out_at(const Layer<T>& layer, long from, long i) const {
-    return column[from] < 0 || i >= s.width ? T(0) : layer.w.pair_out_weight[i * s.width + column[from]];
-  }
-  T node_at(const Layer<T>& layer, long i, long to) const {
-    const T* const weights[] = {layer.w.query_weight, layer.w.key_weight, layer.w.value_weight};
-    const long m = s.kernel_width, which = to < m ? 0 : to < 2 * m ? 1 : 2, from = column[to - which * m];
-    return from < 0 || i >= s.width ? T(0) : weights[which][from * s.width + i];
+  const T* node_row(const Layer<T>& layer, long to) const {
+    const long m = s.kernel_width;
+    if (to < m) return row_of(layer.w.query_weight, to);
+    return to < 2 * m ? row_of(layer.w.key_weight, to - m) : row_of(layer.w.value_weight, to - 2 * m);
   }
 
   void fill(const Layer<T>& layer) {
@@ -69,9 +67,13 @@ struct PairWeights {
     to_kernel_order(s, layer.w.score, score);
     to_kernel_order(s, layer.w.query_bias, node_bias);
     std::fill(node_bias + m, node_bias + 3 * m, T(0));
-    pack(layer.threads, d, 2 * m, projection, [&](long i, long to) { return projection_at(layer, i, to); });
-    if (layer.pair_out) pack(layer.threads, m, n, out, [&](long from, long i) { return out_at(layer, from, i); });
-    pack(layer.threads, d, 3 * m, node_weight, [&](long i, long to) { return node_at(layer, i, to); });
+    const auto in_order = [](long p) { return p; };
+    pack_columns(d, 2 * m, projection, [&](long to) { return projection_row(layer, to); }, in_order);
+    pack_columns(d, 3 * m, node_weight, [&](long to) { return node_row(layer, to); }, in_order);
+    if (layer.pair_out)
+      pack_columns(
+          m, n, out, [&](long i) { return i < d ? layer.w.pair_out_weight + i * d : nullptr; },
+          [&](long p) { return column[p]; });
     const long count = (layer.nodes + kTileRows - 1) / kTileRows;
 #pragma omp parallel for num_threads(layer.threads) schedule(static)
     for (long t = 0; t < count; ++t) {

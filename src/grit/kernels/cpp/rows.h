@@ -14,26 +14,26 @@ namespace grit {
 // own type, which is faster; `room` holds 2 * width. Without `sums` rows are only written.
 template <class T>
 inline void write_rows(const T* left, const T* right, long stride, long rows, long width, T* to, double* sums, T* room) {
-  T *differences = room, *squares = room + width;
-  std::fill(room, room + 2 * width, T(0));
   for (long r = 0; r < rows; ++r) {
     const T *a = left + r * stride, *b = right + r * stride;
     T* out = to + r * width;
-    if (!sums) {
-      GRIT_INDEPENDENT
-      for (long c = 0; c < width; ++c) out[c] = a[c] + b[c];
-    } else {
-      GRIT_INDEPENDENT
-      for (long c = 0; c < width; ++c) {
-        const T sum = a[c] + b[c], difference = sum - (left[c] + right[c]);
-        out[c] = sum;
-        differences[c] += difference;
-        squares[c] += difference * difference;
-      }
+    GRIT_INDEPENDENT
+    for (long c = 0; c < width; ++c) out[c] = a[c] + b[c];
+  }
+  if (!sums) return;
+  T *differences = room, *squares = room + width;
+  std::fill(room, room + 2 * width, T(0));
+  for (long r = 1; r < rows; ++r) {
+    const T* row = to + r * width;
+    GRIT_INDEPENDENT
+    for (long c = 0; c < width; ++c) {
+      const T difference = row[c] - to[c];
+      differences[c] += difference;
+      squares[c] += difference * difference;
     }
   }
-  for (long c = 0; sums && c < width; ++c) {
-    const double first = double(left[c] + right[c]), sum = double(differences[c]);
+  for (long c = 0; c < width; ++c) {
+    const double first = double(to[c]), sum = double(differences[c]);
     sums[c] += double(rows) * first + sum;
     sums[width + c] += double(squares[c]) + first * (2 * sum + double(rows) * first);
   }
@@ -64,7 +64,8 @@ inline void normalise(const Layer<T>& layer, Norm norm, long rows, const double*
       const double deviations = left < 0 ? 0 : left;  // keeps NaN
       mean[c] = T(total[c] / count), biased = T(deviations / count), variance[c] = T(deviations / (count - 1));
     } else {
-      mean[c] = s.statistics[2 * at + c], biased = s.statistics[2 * at + d + c];
+      const T* const* statistics = s.statistics + (layer.number * kNorms + norm) * 2;
+      mean[c] = statistics[0][c], biased = statistics[1][c];
     }
     deviation[c] = T(1) / std::sqrt(biased + T(s.eps));
     s.scale[at + c] = w.weight[c] * deviation[c];
@@ -152,13 +153,14 @@ inline void drop_rows(const Dropout& dropout, long first, long rows, long width,
 
 // A weight (outputs, inputs) packed for y = x W^T, or transposed for the way back.
 template <class T>
-inline void pack_weight(long threads, const T* weight, long outputs, long inputs, T* to, long padded_outputs) {
-  pack(threads, inputs, padded_outputs, to, [=](long k, long n) { return n < outputs ? weight[n * inputs + k] : T(0); });
+inline void pack_weight(const T* weight, long outputs, long inputs, T* to, long padded_outputs) {
+  const auto column = [=](long n) { return n < outputs ? weight + n * inputs : nullptr; };
+  pack_columns(inputs, padded_outputs, to, column, [](long p) { return p; });
 }
 
 template <class T>
-inline void pack_transposed(long threads, const T* weight, long outputs, long inputs, T* to, long padded_inputs) {
-  pack(threads, outputs, padded_inputs, to, [=](long n, long k) { return k < inputs ? weight[n * inputs + k] : T(0); });
+inline void pack_transposed(const T* weight, long outputs, long inputs, T* to, long padded_inputs) {
+  pack_rows(outputs, padded_inputs, to, [=](long p) { return weight + p * inputs; }, inputs);
 }
 
 // Accumulators of equal size, one per chunk, added up in order into the first.

@@ -10,7 +10,7 @@ namespace grit {
 enum Norm { kPairNorm, kNodeNorm, kFfnNorm, kNorms };
 enum Seed { kAttentionSeed, kPairSeed, kNodeSeed, kFfnSeed, kSeeds };
 
-// The weights of one layer, or their gradients, one after another in memory; `WEIGHTS` of grit.kernels.stack has their order.
+// The weights of one layer, or their gradients, in the order of `WEIGHTS` of grit.kernels.stack.
 template <class T>
 struct LayerTensors {
   T *query_weight, *query_bias, *key_weight, *value_weight;              // (D, D), (D), (D, D), (D, D)
@@ -22,34 +22,11 @@ struct LayerTensors {
   struct {
     T *weight, *bias;
   } norms[kNorms];  // (D); that of pairs null if they are not rewritten
-  long size = 0;    // of all
-
-  LayerTensors(T* memory, long heads, long channels, long ffn_width, bool has_theta, bool rewrites_pairs) {
-    const long d = heads * channels;
-    const auto take = [&](long count, bool is_there = true) {
-      T* const taken = memory && is_there ? memory + size : nullptr;
-      size += is_there ? count : 0;
-      return taken;
-    };
-    query_weight = take(d * d), query_bias = take(d), key_weight = take(d * d), value_weight = take(d * d);
-    scale_weight = take(d * d), scale_bias = take(d), shift_weight = take(d * d), shift_bias = take(d);
-    score = take(d), pair_value = take(d * channels), theta = take(2 * d, has_theta);
-    node_out_weight = take(d * d), node_out_bias = take(d);
-    pair_out_weight = take(d * d, rewrites_pairs), pair_out_bias = take(d, rewrites_pairs);
-    ffn_in_weight = take(ffn_width * d), ffn_in_bias = take(ffn_width), ffn_out_weight = take(d * ffn_width),
-    ffn_out_bias = take(d);
-    for (long norm = 0; norm < kNorms; ++norm) {
-      const bool is_there = norm != kPairNorm || rewrites_pairs;
-      norms[norm].weight = take(d, is_there), norms[norm].bias = take(d, is_there);
-    }
-  }
 };
 
 template <class T>
 struct Stack {
   int64_t layers, nodes, heads, channels, ffn_width, threads;
-  int64_t has_theta;         // whether layers have a degree scaler
-  int64_t rewrites_pairs;    // whether the last layer does; the others do
   int64_t keep;              // whether a backward pass may follow: otherwise layers share one set of rows
   int64_t batch_statistics;  // whether norms use the batch's moments; otherwise those in `statistics`
   int64_t gelu;              // whether the feed-forward network has GELU instead of ReLU
@@ -58,8 +35,8 @@ struct Stack {
   double clamp, eps;                                          // clamp infinite: none
   Dropout attention_dropout, dropout;                         // their seeds are not read
   const T *x, *pair, *log_degree;                             // (N, D), (P, D), (N)
-  const T* weights;                                           // `LayerTensors` of every layer
-  const T* statistics;                                        // (L, kNorms, 2, D): running mean and variance
+  const LayerTensors<T>* weights;                             // (L)
+  const T* const* statistics;                                 // (L, kNorms, 2): running mean and variance
 
   // Given back: x and, if the last layer rewrites pairs, pairs after the last layer, and the batch's moments.
   T *x_out, *pair_out;  // (N, D), (P, D)
@@ -73,20 +50,13 @@ struct Stack {
 
   // The backward pass: given (null where nobody asks), wanted, and room to work in.
   const T *grad_x_out, *grad_pair_out;
-  T *grad_x, *grad_pair, *grad_weights;
-  T* room;  // (4, N, D)
+  T *grad_x, *grad_pair;
+  const LayerTensors<T>* grads;  // (L)
+  T* room;                       // (4, N, D)
 
   long width() const { return heads * channels; }
   long num_pairs() const { return row_ptr[nodes]; }
   long at_norm(long layer, long norm) const { return (layer * kNorms + norm) * width(); }
-
-  // Layer `layer` of tensors that begin at `memory`, or nulls.
-  template <class U>
-  LayerTensors<U> tensors(U* memory, long layer) const {
-    const LayerTensors<U> first(memory, heads, channels, ffn_width, has_theta, true);
-    const bool rewrites = rewrites_pairs || layer + 1 < layers;
-    return {memory ? memory + layer * first.size : nullptr, heads, channels, ffn_width, bool(has_theta), rewrites};
-  }
 };
 
 // One layer of the stack: where its tensors are.
@@ -95,8 +65,7 @@ struct Layer {
   const Stack<T>& stack;
   long number, nodes, pairs, threads;
   Sizes sizes;
-  LayerTensors<const T> w;
-  LayerTensors<T> grads;             // of the backward pass
+  const LayerTensors<T>&w, &grads;
   const T *x, *pair;                 // what the layer reads
   const T *pair_scale, *pair_shift;  // the normalisation of the pairs it reads; null: as they are
   T *node_sum, *pair_sum, *updated, *fed, *x_out, *logsumexp;
@@ -110,8 +79,8 @@ struct Layer {
         pairs(s.num_pairs()),
         threads(s.threads),
         sizes(Sizes::of<T>(s.heads, s.channels)),
-        w(s.tensors(s.weights, layer)),
-        grads(s.tensors(s.grad_weights, layer)) {
+        w(s.weights[layer]),
+        grads(s.grads ? s.grads[layer] : w) {
     const long row = s.keep ? layer : 0, before = s.keep ? layer - 1 : 0, nodes_size = nodes * s.width();
     const long pairs_size = pairs * s.width();
     x = layer ? s.nodes_out + before * nodes_size : s.x;
