@@ -194,6 +194,15 @@ inline long columns_together(long n, long steps) {
 }
 
 template <class T>
+struct WalkBuffers {
+  std::vector<T*> powers;  // per thread
+
+  WalkBuffers(Arena& arena, long threads, long size) {
+    for (long t = 0; t < threads; ++t) powers.push_back(arena.take<T>(size));
+  }
+};
+
+template <class T>
 void walk(const WalkProblem<T>& p) {
   constexpr long task_columns = 16 * 2 * kLanes<T>;  // columns for which a graph is read once
   struct Task {
@@ -207,13 +216,12 @@ void walk(const WalkProblem<T>& p) {
     for (long column = 0; column < n; column += task_columns) tasks.push_back({g, pairs, column});
     pairs += n * n;
   }
-  Arena arena = kept_memory(size_t(p.threads * size) * sizeof(T));
-  T* powers = arena.take<T>(p.threads * size);
+  const auto buffers = allocate<WalkBuffers<T>>(p.threads, size);
   const long count = long(tasks.size());
 #pragma omp parallel num_threads(p.threads)
   {
     Walk<T> matrix;
-    T* mine = powers + omp_get_thread_num() * size;
+    T* mine = buffers.powers[omp_get_thread_num()];
 #pragma omp for schedule(dynamic, 1)
     for (long t = 0; t < count; ++t) {
       const Task& task = tasks[t];
