@@ -85,6 +85,12 @@ def test_bad_lists(query, key, message):
         Pairs.from_index(torch.tensor(query), torch.tensor(key), 2)
 
 
+def test_indices_are_64_bits_wide():
+    here = torch.zeros(1, dtype=torch.int64)
+    with pytest.raises(grit.GritError, match="key must be int64, got torch.int32. Use .long"):
+        Pairs(query=here, key=here.int(), row_ptr=torch.tensor([0, 1]), edge_pair=here[:0])
+
+
 def test_constructor_checks_shapes():
     one = torch.tensor([0])
     with pytest.raises(grit.GritError, match="vectors of one length"):

@@ -294,6 +294,24 @@ def test_a_layer_shared_in_the_middle(batch):
     check(model, batch)
 
 
+@pytest.mark.parametrize("change", [lambda t: t.float(), lambda t: torch.cat([t, t])])
+def test_statistics_of_another_type_or_shape(batch, change):
+    model = small_model().eval()
+    model.layers[1].ffn_norm.running_var = change(model.layers[1].ffn_norm.running_var)
+    assert model.why_plain(batch) == "layer 1 has running statistics of another shape or type"
+
+
+def test_pairs_of_another_width_are_an_error(batch):
+    layer = small_model().layers[0]
+    with pytest.raises(RuntimeError):
+        layer(
+            torch.randn(batch.num_nodes, 8).double(),
+            torch.randn(batch.num_pairs, 6).double(),
+            batch.pairs,
+            batch.log_degree,
+        )
+
+
 def test_other_types_are_errors(batch):
     model = small_model().train()
     model.layers[1].float()

@@ -38,6 +38,9 @@ class Pairs(TensorTree):
     def __post_init__(self) -> None:
         if not has_values(self.query):
             return
+        for name in ("query", "key", "row_ptr", "edge_pair"):
+            if getattr(self, name).dtype != torch.int64:
+                raise GritError(f"{name} must be int64, got {getattr(self, name).dtype}. Use .long().")
         if self.query.shape != self.key.shape or self.query.dim() != 1:
             raise GritError(
                 f"query and key must be vectors of one length, got {tuple(self.query.shape)} and "

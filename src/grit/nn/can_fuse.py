@@ -60,6 +60,8 @@ def _of_the_tensors(x: Tensor, pair: Tensor, log_degree: Tensor) -> Iterator[str
             yield f"{name} is a {type(tensor).__name__}"
         if tensor.device.type != "cpu":
             yield f"{name} is on {tensor.device}; the fused unit is for the CPU"
+    if x.dim() != 2 or pair.dim() != 2 or x.shape[1] != pair.shape[1]:
+        yield f"x and pair are not rows of one width: {tuple(x.shape)} and {tuple(pair.shape)}"
     if x.dtype not in SUFFIXES or pair.dtype != x.dtype:
         yield f"x is {x.dtype} and pair {pair.dtype}; the fused unit is for float32 and float64"
     if log_degree.requires_grad:
@@ -116,6 +118,10 @@ def _of_the_weights(layers: Sequence[FusableLayer], x: Tensor) -> Iterator[str]:
                 yield f"layer {number} has a {name} of shape {tuple(weight.shape)} instead of {shape}"
             elif weight.dtype != x.dtype or weight.device != x.device or not _is_ordinary(weight):
                 yield f"layer {number} has a {name} that is a {type(weight).__name__} of {weight.dtype} on {weight.device}"
+        for norm in norms(layer):
+            for moment in () if norm.uses_batch_statistics else (norm.running_mean, norm.running_var):
+                if moment is None or moment.shape != (width,) or moment.dtype != x.dtype or moment.device != x.device:
+                    yield f"layer {number} has running statistics of another shape or type"
 
 
 def _of_the_settings(layers: Sequence[FusableLayer]) -> Iterator[str]:
