@@ -169,7 +169,7 @@ def test_machines_get_json_alone(folder):
         *SMALL,
     )
     assert {"test", "constant", "skipped", "seconds"} <= json.loads(done.stdout).keys()
-    assert done.stderr == ""
+    assert [line for line in done.stderr.splitlines() if not line.startswith("grit: ")] == []  # that is about kernels
 
 
 def test_train_several_seeds(folder):

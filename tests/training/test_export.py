@@ -240,7 +240,7 @@ def grit_command(folder, *arguments, code=0):
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
     assert done.returncode == code, done.stderr
     return done
@@ -253,7 +253,7 @@ def test_the_command(run, tmp_path, suffix):
     assert "inputs x, edge_index, edge_attr, graph_of_node; output prediction" in done.stdout
     assert "largest relative difference from the model" in done.stdout
     assert "Next: " in done.stdout
-    assert done.stderr == ""
+    assert [line for line in done.stderr.splitlines() if not line.startswith("grit: ")] == []  # that is about kernels
     assert [path.name for path in tmp_path.iterdir()] == [f"m{suffix}"]
 
 
