@@ -13,3 +13,9 @@ def libraries(tmp_path_factory):
 @pytest.fixture
 def machine(tmp_path, libraries, monkeypatch):
     return Machine(tmp_path, libraries, monkeypatch)
+
+
+@pytest.fixture
+def default_choice(monkeypatch):
+    """GRIT_KERNELS as it is by default, in this process and its children, whatever the tests as a whole run with."""
+    monkeypatch.delenv("GRIT_KERNELS", raising=False)

@@ -27,6 +27,8 @@ from tests.kernels.machine import (
     said,
 )
 
+pytestmark = pytest.mark.usefixtures("default_choice")
+
 
 def test_no_compiler(tmp_path):
     out, errors = result(python(PATH=tmp_path, CXX="", GRIT_KERNEL_CACHE=tmp_path / "cache"))

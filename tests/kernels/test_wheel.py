@@ -13,6 +13,8 @@ from grit.kernels import build, processor
 from grit.kernels.build import KernelsUnavailable
 from tests.kernels.machine import UNSAFE, fake_compiler, lines, needs_compiler, python, result, said
 
+pytestmark = pytest.mark.usefixtures("default_choice")
+
 NEW = "flags : avx avx2 fma bmi1 bmi2 f16c movbe abm xsave avx512f avx512bw avx512cd avx512dq avx512vl"
 OLDER = "flags : avx avx2 fma bmi1 bmi2 f16c movbe abm xsave avx512f"
 
