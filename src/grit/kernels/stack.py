@@ -120,24 +120,23 @@ def _room(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: boo
     """For nodes, nodes_out, pairs_out and logsumexp; where nothing is kept, layers use the same room one after another."""
     sizes = (layers, layers - 1, layers - 1 + options.rewrites_pairs)
     of_nodes, between, of_pairs = sizes if keep else (min(size, 1) for size in sizes)
-    return [
-        x.new_empty(len(_NODES), of_nodes, *x.shape),
-        x.new_empty(between, *x.shape),
-        pair.new_empty(of_pairs, *pair.shape),
-        x.new_empty(of_nodes, x.shape[0], options.heads),
-    ]
+    # The largest first: what the allocator has left of the last step's then fits the others, and it need not ask for more.
+    pairs_out = pair.new_empty(of_pairs, *pair.shape)
+    nodes, nodes_out = x.new_empty(len(_NODES), of_nodes, *x.shape), x.new_empty(between, *x.shape)
+    return [nodes, nodes_out, pairs_out, x.new_empty(of_nodes, x.shape[0], options.heads)]
 
 
 def _empty(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: bool) -> StackOutput:
     """The outputs, not yet filled in."""
     width = x.shape[1]
+    kept = _room(x, pair, layers, options, keep) if keep else [x.new_empty(0) for _ in range(4)]
     return StackOutput(
         x.new_empty(x.shape),
         pair.new_empty(pair.shape if options.rewrites_pairs else (0, width)),
         x.new_zeros(layers, NORMS, width),
         x.new_zeros(layers, NORMS, width),
         x.new_zeros(len(_AFFINE), layers, NORMS, width),
-        *(_room(x, pair, layers, options, keep) if keep else [x.new_empty(0) for _ in range(4)]),
+        *kept,
     )
 
 
@@ -249,7 +248,8 @@ def _(
 
 
 def _empty_grads(x: Tensor, pair: Tensor, weights: list[Tensor]) -> list[Tensor]:
-    return [tensor.new_empty(tensor.shape) for tensor in (x, pair, *weights)]
+    of_pair = pair.new_empty(pair.shape)  # the largest first, as in `_room`
+    return [x.new_empty(x.shape), of_pair, *(weight.new_empty(weight.shape) for weight in weights)]
 
 
 def _prepare(

@@ -1,5 +1,6 @@
 """Starting and resuming runs."""
 
+import atexit
 import os
 import random
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 
@@ -149,7 +151,15 @@ def make_fabric(precision: str, device: str = "auto") -> Fabric:
         fabric.launch()
     except (RuntimeError, ValueError) as error:
         raise GritError(f"cannot use the device {device!r} with precision {precision!r}: {error}") from None
+    if world > 1:
+        atexit.register(_leave_processes)
     return fabric
+
+
+def _leave_processes() -> None:
+    """End the connection to the other processes: one that is still open when Python ends can abort the process."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
