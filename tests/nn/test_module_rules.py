@@ -10,25 +10,16 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize, prune
 from torch.utils.checkpoint import checkpoint
-from torch_geometric.data import Data
 
 import grit
 from grit import kernels
 from grit.kernels.plain import signed_sqrt
 from grit.nn.attention import ATTENTIONS, GritAttention
 from grit.nn.layer import GritLayer
+from tests.nn.test_fused_stack import some_graph
 from tests.nn.test_model import batch_of, small_model
 
 pytestmark = pytest.mark.usefixtures("each_form")
-
-
-def some_graph(n, seed):
-    generator = torch.Generator().manual_seed(seed)
-    return Data(
-        x=torch.randint(5, (n, 1), generator=generator),
-        edge_index=torch.randint(n, (2, 3 * n), generator=generator),
-        edge_attr=torch.randint(3, (3 * n,), generator=generator),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +57,7 @@ def assert_as_plain(model, batch):
 # Subclasses and replaced parts.
 
 
-class CubeRoot(GritAttention):
+class Tanh(GritAttention):
     def rho(self, z):
         return torch.tanh(z)
 
@@ -77,7 +68,7 @@ class Doubled(GritAttention):
         return out._replace(node=2 * out.node)
 
 
-@pytest.mark.parametrize("kind", [CubeRoot, Doubled])
+@pytest.mark.parametrize("kind", [Tanh, Doubled])
 def test_a_subclass_of_the_attention_is_used(batch, kind, monkeypatch):
     monkeypatch.setitem(ATTENTIONS, "mine", kind)
     model = small_model(attention="mine", attention_dropout=0.2)

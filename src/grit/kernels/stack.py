@@ -184,15 +184,9 @@ def layer_stack(
 
 
 @layer_stack.register_fake
-def _(
-    x: Tensor, pair: Tensor, log_degree: Tensor, row_ptr: Tensor, key: Tensor, weights: list[Tensor], statistics: list[Tensor],
-    seeds: Tensor, heads: int, ffn_width: int, has_theta: bool, rewrites_pairs: bool, clamp: float | None,
-    attention_dropout: float, dropout: float, eps: float, gelu: bool, keep: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    options = StackOptions(
-        heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
-    )  # fmt: skip
-    return tuple(_empty(x, pair, seeds.shape[0], options, keep))
+def _(x: Tensor, pair: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    *_, seeds = rest[:6]
+    return tuple(_empty(x, pair, seeds.shape[0], StackOptions(*rest[6:-1]), rest[-1]))
 
 
 @torch.library.custom_op("grit::layer_stack_backward", mutates_args=(), device_types="cpu")
