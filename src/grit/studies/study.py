@@ -12,7 +12,6 @@ to the run folder, so that an interrupted study goes on where it was.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from grit.errors import GritError
 from grit.studies.table import Table
+from grit.whole_file import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +84,7 @@ class Workbench:
         """Make the folder when there is something to put into it: by then the study has looked at its settings."""
         (self.folder / "pieces").mkdir(parents=True, exist_ok=True)
         if not self._settings_file.exists():
-            write(self._settings_file, self._settings)
+            write_text(self._settings_file, self._settings)
 
     def check_options(self, *known: str) -> None:
         """An option that the study does not have is an error."""
@@ -111,7 +111,7 @@ class Workbench:
                 self.say(f"the piece {file.name} is damaged and is computed again")
         self._begin()
         value = compute()
-        write(file, json.dumps({"key": key, "value": value}) + "\n")
+        write_text(file, json.dumps({"key": key, "value": value}) + "\n")
         return value
 
     def pieces(self, keys: Iterable[str], compute: Callable[[str], T], what: str) -> Iterator[tuple[str, T]]:
@@ -136,19 +136,8 @@ class Workbench:
 
     def _keep(self, name: str, content: str) -> None:
         self._begin()
-        write(self.folder / name, content)
+        write_text(self.folder / name, content)
         self.made.append(self.folder / name)
-
-
-def write(path: Path, content: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise GritError(f"cannot write {str(path)!r}: {error}") from None
 
 
 def length(items: Iterable[Any]) -> int | None:

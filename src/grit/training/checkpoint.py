@@ -1,12 +1,11 @@
 """Checkpoints: one safetensors file with tensors and, in its header, the rest of the state as JSON.
 
-Written to a temporary name and moved into place, with a checksum; the one before is kept, so that there is always one
-that can be read.
+Written whole or not at all, with a checksum; the one before is kept under a second name, so that at every moment there is
+one that can be read.
 """
 
 import hashlib
 import json
-import os
 import random
 import struct
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from grit.errors import GritError
+from grit.whole_file import whole_file
 
 FORMAT = "grit-checkpoint"
 FORMAT_VERSION = 1
@@ -50,22 +50,14 @@ def write_checkpoint(
         "state": text,
         "sha256": _checksum(plain, text),
     }
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        with whole_file(path, keep_old=previous(path) if keep_previous else None) as file:
             file.write(save(plain, metadata))
-            file.flush()
-            os.fsync(file.fileno())
-        if keep_previous and path.exists():
-            os.replace(path, previous(path))
-        os.replace(temporary, path)
     except OSError as error:
         raise GritError(
             f"cannot write the checkpoint {str(path)!r}: {error}. The one before is kept; make room and resume."
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def previous(path: Path) -> Path:

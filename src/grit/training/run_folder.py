@@ -22,6 +22,7 @@ from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.training.config import Recipe
 from grit.training.recipe import load_recipe, recipe_yaml
+from grit.whole_file import write_text
 
 
 class RunData(BaseModel):
@@ -137,14 +138,7 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Write one of the files, whole or not at all."""
-        temporary = self.path / f".{name}.{os.getpid()}.part"
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, self.path / name)
-        except OSError as error:
-            raise GritError(f"cannot write {str(self.path / name)!r}: {error}") from None
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_text(self.path / name, text)
 
 
 def describe_data(store: GraphStore, mean: tuple[float, ...], scale: tuple[float, ...]) -> RunData:

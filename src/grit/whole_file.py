@@ -1,0 +1,107 @@
+"""Writing a file whole or not at all, and what killed writers left behind.
+
+A file is written under a hidden temporary name beside its place, synced, and renamed. The writer holds a lock on the
+temporary file, which the system releases when the process dies: so the next writer of the same file can tell what was
+abandoned from what another process is still writing, and removes the former.
+"""
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from grit.errors import GritError
+
+if sys.platform != "win32":  # there an open file cannot be removed, which is all that the lock is for
+    import fcntl
+
+ENDING = ".part"
+_LONGEST = 100  # characters of the name that go into the temporary name: names may be 255 bytes long
+
+
+@contextmanager
+def whole_file(path: Path, *, keep_old: Path | None = None) -> Iterator[BinaryIO]:
+    """A file to write, which is at ``path`` after the block, complete and on disk; if the block fails all is as before.
+
+    What killed writers of the same file left is removed.
+
+    Args:
+        path: Where the file will be.
+        keep_old: Where the file that was at ``path`` is kept. There is no moment without one at ``path``.
+    """
+    prefix = f".{path.name[:_LONGEST]}."
+    remove_abandoned(path.parent, prefix)
+    if keep_old is not None:
+        remove_abandoned(keep_old.parent, f".{keep_old.name[:_LONGEST]}.")
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(4)}{ENDING}")
+    try:
+        with temporary.open("xb") as file:
+            lock(file.fileno())
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if keep_old is not None and path.exists():
+                _second_name(path, keep_old)
+            os.replace(temporary, path)
+        sync_folder(path.parent)
+    finally:
+        with suppress(OSError):  # the error that brought us here is the one to report
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put a text at ``path``, whole or not at all."""
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise GritError(f"cannot write {str(path)!r}: {error}") from None
+
+
+def remove_abandoned(folder: Path, prefix: str = ".") -> None:
+    """Remove the temporary files of writers that are gone."""
+    with suppress(OSError):  # a folder that cannot be read or changed: writing will say so
+        for path in folder.iterdir():
+            if path.name.startswith(prefix) and path.name.endswith(ENDING):
+                with suppress(OSError), path.open("rb") as file:
+                    if lock(file.fileno()):
+                        path.unlink()
+
+
+def _second_name(path: Path, second: Path) -> None:
+    """Give a file a second name, in place of what has it now."""
+    fresh = second.with_name(f".{second.name[:_LONGEST]}.{secrets.token_hex(4)}{ENDING}")
+    try:
+        os.link(path, fresh)
+    except OSError:  # a file system without links
+        shutil.copyfile(path, fresh)
+    os.replace(fresh, second)
+
+
+def lock(descriptor: int) -> bool:
+    """Lock an open file or folder until it is closed or the process ends; False if another process holds it."""
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return False
+    return True
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in a folder outlast a power failure, where the system can."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError):  # some file systems cannot
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
