@@ -1,7 +1,7 @@
 """Kill a process, and see whether the work can be gone on with.
 
 ``python -m tests.crash.points SCENARIO --every 1`` kills it before each of its file operations, one after the other. It must
-run with ``operations.c`` loaded before the C library, which `test_crash_points` arranges. ``--random N --seed S`` kills it N times,
+run with ``operations.c`` loaded before the C library, which `test_crash_points` arranges. ``--random N`` kills it N times,
 each time twice in a row, at random moments. It prints how many file operations and kills there were, and what went wrong.
 
 The scenario is run in a forked child, which dies. Then, in another child, what a user would do next: the same command, with
