@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
+from multiprocessing import connection
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -116,7 +118,8 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
         return
     # Forking is what lets a user's plain script use several processes without a __main__ guard; workers use no torch.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context(method))
+    context = multiprocessing.get_context(method)
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_the_parent)
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
@@ -131,6 +134,18 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_the_parent() -> None:
+    """In a worker: end as soon as the process that started it is gone. One that was killed cannot end its workers itself."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def default_processes() -> int:
