@@ -64,7 +64,7 @@ def test_every_row_is_accounted_for(tmp_path):
     assert (len(store), store.manifest.rows, store.manifest.skipped) == (count - broken, count, broken)
     assert broken > 50
     listed = store.skipped
-    assert sorted([*store.rows.tolist(), *(row.row for row in listed)]) == list(range(count))
+    assert sorted([*store.rows.tolist(), *(row.line - 2 for row in listed)]) == list(range(count))
     reasons = " ".join(sorted({row.reason for row in listed}))
     for part in (
         "empty line",
@@ -89,7 +89,7 @@ def test_labels_that_are_missing_are_kept(tmp_path):
     assert math.isnan(y[0, 1])
     assert math.isnan(y[1, 0])
     assert y[2].tolist() == [1.0, 0.0]
-    assert [(row.row, row.reason) for row in store.skipped] == [(3, "no target has a value")]
+    assert [(row.line, row.reason) for row in store.skipped] == [(5, "no target has a value")]
 
 
 def test_words_as_classes(tmp_path):
@@ -106,14 +106,17 @@ def test_splits(tmp_path):
     by_column = from_csv(path, targets="y", split="column:fold", processes=1)
     assert by_column.split("val").tolist() == [1, 4, 7]
     (tmp_path / "s.csv").write_text("row,split\n0,test\n1,train\n2,val\n")
-    by_file = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
-    assert (by_file.split("test").tolist(), by_file.split("train").tolist()) == ([0], [1])
+    by_row = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
+    (tmp_path / "s.csv").write_text("line,split\n2,test\n3,train\n4,val\n")
+    by_line = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
+    for by_file in (by_row, by_line):
+        assert (by_file.split("test").tolist(), by_file.split("train").tolist()) == ([0], [1])
     benzenes = [(f"c1ccccc1{'C' * k}", k + 0.5, "") for k in range(12)]
     others = [("C1CCCC1", 1.5, ""), ("C1CCCCC1", 1.5, ""), ("c1ccncc1", 1.5, ""), ("c1ccoc1", 1.5, "")]
     path = write_csv(tmp_path / "u.csv", [*others, *benzenes], ("smiles", "y", "fold"))
     by_scaffold = from_csv(path, targets="y", split="scaffold", processes=1)
     assert by_scaffold.split("train").tolist() == list(range(4, 16))
-    with pytest.raises(grit.GritError, match="row 0 says '', expected train"):
+    with pytest.raises(grit.GritError, match="line 2 says '', expected train"):
         from_csv(path, targets="y", split="column:fold", processes=1)
 
 
@@ -143,7 +146,7 @@ def test_no_smiles_column_and_no_readable_row(tmp_path):
         from_csv(path, targets="y")
     path = write_csv(tmp_path / "t.csv", [("))", 1.5), ("((", 2.5)])
     for out in (None, tmp_path / "s"):
-        with pytest.raises(grit.GritError, match="row 0: not valid SMILES"):
+        with pytest.raises(grit.GritError, match="line 2: not valid SMILES; line 3: not valid SMILES"):
             from_csv(path, targets="y", out=out, processes=1)
 
 

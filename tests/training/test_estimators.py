@@ -94,8 +94,21 @@ def test_the_same_seed_gives_the_same_predictions():
             grit.GritRegressor,
             ["CC", "xx(", "CO", "CN"],
             [1.0, 2.0, 3.0, 4.5],
-            r"1 SMILES cannot be read; the first is 'xx\('",
+            r"X\[1\] is 'xx\(', which cannot be used: not valid SMILES",
         ),
+        (
+            grit.GritRegressor,
+            ["CC", "CF", None, "CO", "CN"],
+            [1.0, 2.0, 3.0, 4.5, 5.0],
+            r"X\[2\] is 'None', which cannot be used: not text but NoneType",
+        ),
+        (
+            grit.GritRegressor,
+            ["CC", "CF", "CO", "CN"],
+            [1.0, 2.0, 3.0, np.inf],
+            r"X\[3\] is 'CN', which cannot be used: y is 'inf', expected a number",
+        ),
+        (grit.GritRegressor, [*small_graphs(3), None], [1.0, 2.0, 3.0, 4.0], r"X\[3\] is no graph but NoneType"),
         (grit.GritRegressor, ["CC"], [1.0, 2.0], "X has 1 entries and y has 2"),
         (grit.GritClassifier, ["CC", "CO", "CN"], ["a", "a", "a"], "only the class"),
         (
