@@ -29,7 +29,8 @@ def test_what_would_run_is_text(cell):
 
 
 @pytest.mark.parametrize(
-    "cell", ["", "-1.5", "+3", "1e-5", "-1e-5", "-.5", "-1,5", " -2 ", "+", "-", "++", "+/-", "[O-]C", "CC=O", "a=b", "'CC"]
+    "cell",
+    ["", "-1.5", "+3", "1e-5", "-1e-5", "-.5", "-1,5", " -2 ", "+", "-", "++", "+/-", "[O-]C", "CC=O", "a=b", "'CC"],
 )
 def test_what_is_no_formula_stays(cell):
     assert guarded(cell) == unguarded(cell) == cell

@@ -179,7 +179,8 @@ def _class_names(column: ColumnFacts) -> tuple[str, ...]:
 def _need(holds: bool, columns: Sequence[ColumnFacts], what: str, kind: str) -> None:
     if not holds:
         names = ", ".join(repr(column.name) for column in columns)
-        examples = ", ".join(sorted(columns[0].distinct)[:3])
+        odd = next((column for column in columns if not column.is_numeric), columns[0])
+        examples = ", ".join(sorted(odd.distinct, key=lambda text: (_number(text) is not None, text))[:3])
         raise GritError(f"{kind} needs {what} in {names}; found for example {examples}.")
 
 

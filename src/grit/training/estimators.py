@@ -78,7 +78,7 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
             if store.skipped:
                 bad = store.skipped[0]
                 raise GritError(
-                    f"X[{bad.line}] is {bad.content!r}, which cannot be used: {bad.reason}; as many as {len(store.skipped)} cannot."
+                    f"X[{bad.line}] is {bad.content!r}, which cannot be used: {bad.reason} ({len(store.skipped)} such in all)."
                 )
             return store.with_splits(splits)
         import torch
