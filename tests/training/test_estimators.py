@@ -99,9 +99,10 @@ def test_the_same_seed_gives_the_same_predictions():
         grit.GritRegressor(epochs=1, overrides=TINY, seed=5).fit(SMILES, CARBONS).predict(SMILES) for _ in range(2)
     )
     assert np.array_equal(first, second)
-    # The seed decides the weights and the validation part, each by itself.
+    # The seed decides the weights and the validation part.
     other = grit.GritRegressor(epochs=1, overrides=TINY, seed=6).fit(SMILES, CARBONS)
     assert not np.allclose(first, other.predict(SMILES))
+    assert other.predictor_.recipe.train.seed == 6
     parts = [
         grit.GritRegressor(seed=seed)._store(SMILES, CARBONS, "regression").split("val").tolist() for seed in (5, 5, 6)
     ]
