@@ -42,12 +42,21 @@ class Piece(NamedTuple):
 
 
 class MoleculeRow(NamedTuple):
-    """A row with a molecule: its number, its SMILES, its targets (T,), or the reason why it cannot be used."""
+    """A row with a molecule.
+
+    Attributes:
+        row: Its number in the source, from 0.
+        smiles: The molecule.
+        y: Its targets, (T,).
+        reason: Why it cannot be used, if so.
+        line: Its line in a text file, by which the user is told of it; where there is none, as in a list, the number serves.
+    """
 
     row: int
     smiles: str
     y: tuple[float, ...]
     reason: str | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,14 +76,15 @@ class Featurise:
         """Turn rows into a `Piece`."""
         graphs, numbers, skipped, scaffolds = [], [], [], []
         for row in rows:
+            line = row.row if row.line is None else row.line
             if row.reason is not None:
-                skipped.append(SkippedRow(row.row, row.smiles, row.reason))
+                skipped.append(SkippedRow(line, row.smiles, row.reason))
                 continue
             try:
                 graph = self.graph(row.smiles)
                 scaffold = "" if self.scaffold is None else self.scaffold(row.smiles)
             except GritError as error:
-                skipped.append(SkippedRow(row.row, row.smiles, str(error)))
+                skipped.append(SkippedRow(line, row.smiles, str(error)))
                 continue
             given = np.array([row.y], dtype=np.float32).reshape(1, -1)
             graphs.append(graph._replace(y=np.concatenate([graph.y.astype(np.float32), given], axis=1)))

@@ -15,7 +15,6 @@ import csv
 import hashlib
 import mmap
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.spreadsheet import guarded, unguarded
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -129,26 +129,34 @@ def map_array(folder: Path, name: str, info: ArrayInfo) -> tuple[Array, mmap.mma
 
 
 class SkippedRow(NamedTuple):
-    """A row of the source that gave no graph: its number, what stood there, and why."""
+    """A row of the source that gave no graph: its line (the header is line 1), what stood there, and why.
 
-    row: int
+    Of a source that is no text file, such as a list of SMILES, ``line`` is the number of the entry, from 0.
+    """
+
+    line: int
     content: str
     reason: str
 
 
 def write_skipped(folder: Path, skipped: Sequence[SkippedRow]) -> None:
-    """List the skipped rows in ``skipped.csv``."""
+    """List the skipped rows in ``skipped.csv``; what a spreadsheet would run as a formula is `grit.spreadsheet.guarded`."""
     with (folder / SKIPPED).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(SkippedRow._fields)
-        writer.writerows(skipped)
+        writer.writerows((each.line, guarded(each.content), guarded(each.reason)) for each in skipped)
 
 
 def read_skipped(folder: Path) -> list[SkippedRow]:
     """The list that `write_skipped` wrote."""
     try:
         with (folder / SKIPPED).open(encoding="utf-8", newline="") as file:
-            return [SkippedRow(int(row), content, reason) for row, content, reason in islice(csv.reader(file), 1, None)]
+            header, *found = csv.reader(file)
+            # Stores of earlier versions list the number of the row, from 0.
+            first = 2 if header[:1] == ["row"] else 0
+            return [
+                SkippedRow(int(line) + first, unguarded(content), unguarded(reason)) for line, content, reason in found
+            ]
     except (OSError, ValueError, csv.Error) as error:
         raise _damaged(folder, f"{SKIPPED} cannot be read: {error}") from None
 

@@ -281,7 +281,7 @@ def check_split(name: str, members: Array, num_graphs: int) -> None:
 
 
 def _first_reasons(skipped: Sequence[SkippedRow]) -> str:
-    shown = "; ".join(f"row {each.row}: {each.reason}" for each in skipped[:3])
+    shown = "; ".join(f"line {each.line}: {each.reason}" for each in skipped[:3])
     return f" {len(skipped)} rows were looked at and none could be read ({shown})." if skipped else ""
 
 
