@@ -36,7 +36,8 @@ def main():
     store = store.with_splits({"train": chosen, "val": store.split("val")})
     task = Task.fitted(store.task, store.targets(chosen))
     with tempfile.TemporaryDirectory() as folder:
-        run = RunFolder.create(Path(folder) / "run", recipe, describe_data(store, (0.0,), (1.0,)))
+        run = RunFolder(Path(folder) / "run")
+        run.begin(recipe, describe_data(store, (0.0,), (1.0,)))
         loop = TrainingLoop(recipe, store, run, make_fabric("32-true", "cpu"), task, watch=lambda event: None)
         inside, steps = 0.0, 0
         step = loop._step

@@ -40,6 +40,7 @@ def test_a_run_folder_is_complete(store, tmp_path):
     result = train(small_recipe(), tmp_path / "run", store=store, watch=events.append, options=ALWAYS)
     folder = RunFolder.open(tmp_path / "run")
     assert sorted(path.name for path in folder.path.iterdir()) == [
+        ".lock",
         "checkpoints",
         "config.yaml",
         "data.json",

@@ -247,7 +247,7 @@ def test_a_store_is_predicted(molecules, tmp_path):
 def test_runs_that_cannot_be_loaded(tmp_path):
     with pytest.raises(grit.GritError, match="not a run folder"):
         grit.load(tmp_path)
-    RunFolder.create(tmp_path / "new", small_recipe(), _data())
+    RunFolder(tmp_path / "new").begin(small_recipe(), _data())
     with pytest.raises(grit.GritError, match="no checkpoint yet"):
         grit.load(tmp_path / "new")
 

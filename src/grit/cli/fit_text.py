@@ -1,8 +1,5 @@
 """What ``grit fit`` and ``grit demo`` print."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +13,7 @@ from grit.datasets.inference import TaskKind
 from grit.datasets.zinc_mini import bundled_smiles
 from grit.errors import GritError
 from grit.training.device import check_device
-from grit.training.fit import compare, fit_table, prepare_table
+from grit.training.fit import compare, fit_folder, fit_table, prepare_table
 from grit.training.loop import Interrupted
 from grit.training.predictor import load as load_run
 from grit.training.presets import check_preset
@@ -51,62 +48,45 @@ def fit_and_show(
     check_preset(preset)
     check_device(options.device)
     load_recipe(f"own-{preset}", f"train.seed={seed}", *overrides)  # an error in them before the work, not after it
-    if run.exists() and not run.is_dir():
-        raise GritError(f"{str(run)!r} is a file; name another run folder with --run.")
-    begun = run.is_dir() and any(run.iterdir())
-    if begun and not resume:
-        raise GritError(
-            f"the run folder {str(run)!r} exists already. Go on with it by --resume, or name another with --run."
-        )
-    with _removed_on_failure(run, begun), progress_bar() as bar:
-        task_bar = bar.add_task("reading molecules", total=None)
-        store = prepare_table(
-            data,
-            run,
-            targets=targets,
-            smiles=smiles,
-            task=cast("TaskKind | None", task),
-            split=split,
-            seed=seed,
-            progress=lambda rows: bar.advance(task_bar, rows),
-            say=say,
-        )
-    sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
-    say(f"{len(store):,} molecules ({sizes}; split: {split}; override with --split, --task, --smiles)")
-    if store.manifest.skipped:
-        say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
-    try:
-        with watching(store.task.metric, quiet=quiet) as watch:
-            result, found = fit_table(
+    with fit_folder(run, resume=resume):
+        with progress_bar() as bar:
+            task_bar = bar.add_task("reading molecules", total=None)
+            store = prepare_table(
                 data,
                 run,
-                store,
-                preset=preset,
+                targets=targets,
+                smiles=smiles,
+                task=cast("TaskKind | None", task),
+                split=split,
                 seed=seed,
-                overrides=overrides,
-                resume=resume,
-                options=options,
-                watch=watch,
+                progress=lambda rows: bar.advance(task_bar, rows),
                 say=say,
-                with_forest=forest,
             )
-    except Interrupted as error:
-        raise GritError(f"{error}\nGo on with the same command and --resume.") from None
+        sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
+        say(f"{len(store):,} molecules ({sizes}; split: {split}; override with --split, --task, --smiles)")
+        if store.manifest.skipped:
+            say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
+        try:
+            with watching(store.task.metric, quiet=quiet) as watch:
+                result, found = fit_table(
+                    data,
+                    run,
+                    store,
+                    preset=preset,
+                    seed=seed,
+                    overrides=overrides,
+                    resume=resume,
+                    options=options,
+                    watch=watch,
+                    say=say,
+                    with_forest=forest,
+                )
+        except Interrupted as error:
+            raise GritError(f"{error}\nGo on with the same command and --resume.") from None
     if not quiet:
         print_comparison(store.task.metric, found)
         say(f"Next: grit predict {run / 'model'} INPUT.csv -o OUT.csv")
     return {**result, "constant": found.constant, "forest": found.forest, "skipped": store.manifest.skipped}
-
-
-@contextmanager
-def _removed_on_failure(run: Path, begun: bool) -> Iterator[None]:
-    """A run folder that nothing was in before is gone if its data cannot be had, so that the next try finds none."""
-    try:
-        yield
-    except BaseException:
-        if not begun:
-            shutil.rmtree(run, ignore_errors=True)
-        raise
 
 
 def run_demo(run: Path, seed: int, overrides: list[str]) -> dict[str, float]:

@@ -1,6 +1,8 @@
 """From a table of SMILES to a trained predictor, with simple predictors beside it for comparison."""
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
 from grit.training.loop import Event
 from grit.training.presets import preset_recipe
+from grit.training.run_folder import LOCK, RunFolder
 from grit.training.tasks import Task
 from grit.training.train import RunOptions, train
 
@@ -39,15 +42,61 @@ def prepare_table(
     progress: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> GraphStore:
-    """The table as a store inside the run folder; one that is there already, from an interrupted run, is used."""
+    """The table as a store inside the run folder.
+
+    One that is there already is used if it was made of the same table in the same way. If not, it is made again, unless a
+    model has been trained on it: then that is an error.
+    """
     out = run / "data"
-    if out.exists():
-        store = GraphStore.open(out)
-        _check_same(store, run, path, targets, smiles, split, seed)
-        return store
+    trained = RunFolder(run / "model").has_work(resume=True)
+    if trained or out.exists():
+        try:
+            store = GraphStore.open(out)
+            _check_same(store, run, path, targets, smiles, split, seed)
+        except GritError:
+            if trained:
+                raise
+        else:
+            return store
     return from_csv(
-        path, targets=targets, smiles=smiles, task=task, split=split, seed=seed, out=out, progress=progress, say=say
+        path,
+        targets=targets,
+        smiles=smiles,
+        task=task,
+        split=split,
+        seed=seed,
+        out=out,
+        overwrite=True,
+        progress=progress,
+        say=say,
     )
+
+
+@contextmanager
+def fit_folder(run: Path, *, resume: bool) -> Iterator[None]:
+    """Hold the folder of a fit: its table as a store in ``data``, its model in ``model``.
+
+    Whatever a kill leaves can be gone on with, or begun again if nothing was learned yet. A folder that was made here and
+    in which nothing was learned is removed if the fit fails, so that the corrected command finds none.
+    """
+    folder, model = RunFolder(run), RunFolder(run / "model")
+    is_new = folder.state() == "new" and not run.exists()
+    if not is_new:
+        names = {path.name for path in run.iterdir()} - {LOCK, "data", "model"}
+        others = sorted(name for name in names if not name.startswith(".data."))
+        if others:
+            raise GritError(
+                f"the run folder {str(run)!r} exists already and holds other files ({', '.join(others[:3])}). "
+                "Name another with --run."
+            )
+    model.has_work(resume=resume)
+    with folder.held():
+        try:
+            yield
+        except BaseException:
+            if is_new and model.state() in ("new", "begun"):
+                shutil.rmtree(run, ignore_errors=True)
+            raise
 
 
 def _check_same(

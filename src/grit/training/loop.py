@@ -44,7 +44,6 @@ class Progress:
         best_value: Best validation result so far.
         best_epoch: Its epoch; of equally good ones the latest, because training went on.
         improved_epoch: The first that reached it, for patience.
-        metrics_bytes: Length of metrics.jsonl.
         seconds: Spent in training and evaluation.
     """
 
@@ -55,7 +54,6 @@ class Progress:
     best_value: float | None = None
     best_epoch: int | None = None
     improved_epoch: int | None = None
-    metrics_bytes: int = 0
     seconds: float = 0.0
 
 
@@ -133,6 +131,7 @@ class TrainingLoop:
         self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
         self.progress = Progress()
+        self.history: list[dict[str, Any]] = []
         self._stop = False
 
     def loader(self, split: str, *, shuffle: bool = False, share: tuple[int, int] = (0, 1)) -> Loader:
@@ -269,6 +268,7 @@ class TrainingLoop:
                 tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
             state = {
                 "progress": asdict(self.progress),
+                "history": self.history,
                 "groups": optimizer["param_groups"],
                 "processes": self.fabric.world_size,
                 "recipe": self.recipe.model_dump(mode="json"),
@@ -278,8 +278,6 @@ class TrainingLoop:
 
     def resume(self) -> str | None:
         """Go back to where the last checkpoint was written; a sentence if an older one had to be used."""
-        if not self.folder.last.exists():
-            return None
         checkpoint, note = read_last(self.folder.last)
         if checkpoint.state["processes"] != self.fabric.world_size:
             raise GritError(
@@ -298,22 +296,23 @@ class TrainingLoop:
         groups = [{**group, "betas": tuple(group["betas"])} for group in checkpoint.state["groups"]]
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         set_rng(checkpoint.under(f"rng.{self.fabric.global_rank}."))
-        self.progress = Progress(**checkpoint.state["progress"])
-        if self.fabric.is_global_zero and self.folder.metrics.exists():
-            with self.folder.metrics.open("r+b") as file:
-                file.truncate(self.progress.metrics_bytes)
+        progress = {**checkpoint.state["progress"]}
+        progress.pop("metrics_bytes", None)  # of checkpoints that did not hold the history yet
+        self.progress = Progress(**progress)
+        self.history = checkpoint.state.get("history") or self.folder.history()[: self.progress.epoch]
+        if self.fabric.is_global_zero:
+            self.folder.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.history))
         return note
 
     def _weights(self) -> dict[str, Tensor]:
         return {f"model.{name}": value for name, value in self.network.state_dict().items()}
 
     def _append(self, line: dict[str, Any]) -> None:
-        data = (json.dumps(line) + "\n").encode()
-        self.progress.metrics_bytes += len(data)
+        self.history.append(line)
         if self.fabric.is_global_zero:
             try:
                 with self.folder.metrics.open("ab") as file:
-                    file.write(data)
+                    file.write((json.dumps(line) + "\n").encode())
             except OSError as error:
                 raise GritError(f"cannot write {str(self.folder.metrics)!r}: {error}") from None
 

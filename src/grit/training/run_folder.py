@@ -3,6 +3,17 @@
 config.yaml        the complete recipe           metrics.jsonl   one line per epoch
 data.json          what it was trained on        result.json     the final result
 environment.json   versions, commit, threads     checkpoints/    last, previous-last and best
+
+A process that trains holds the lock ``.lock``, which the system releases when the process ends, however it ends. Every
+file but metrics.jsonl is written whole or not at all; metrics.jsonl is written again from the checkpoint on resuming. So a
+kill at any moment leaves one of these states:
+
+state      what is there                                              train begins    train --resume
+new        nothing, or data.json and environment.json alone           yes             begins
+begun      config.yaml, which is written last; no checkpoint yet      yes, anew       begins anew: nothing was learned yet
+trained    a checkpoint, ``last`` or ``previous-last``                refused         goes on from it
+finished   result.json                                                refused         gives the result
+foreign    something that is not of a run                             refused         refused
 """
 
 import json
@@ -10,19 +21,26 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
+from grit.training.checkpoint import previous
 from grit.training.config import Recipe
 from grit.training.recipe import load_recipe, recipe_yaml
-from grit.whole_file import write_text
+from grit.whole_file import ENDING, write_text
+
+LOCK = ".lock"
+RunState = Literal["new", "begun", "trained", "finished", "foreign"]
 
 
 class RunData(BaseModel):
@@ -59,22 +77,73 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    @classmethod
-    def create(cls, path: str | Path, recipe: Recipe, data: RunData) -> "RunFolder":
-        """A new run folder; an error if there is one already."""
-        folder = cls(path)
-        if folder.path.exists() and any(folder.path.iterdir()):
-            raise GritError(
-                f"the run folder {str(folder.path)!r} exists already. Go on with it by --resume, or name another with --run."
-            )
+    def state(self) -> RunState:
+        """What the folder holds; see the head of this file."""
         try:
-            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                return "new"
+            if not self.path.is_dir():
+                raise GritError(f"the run folder {str(self.path)!r} is a file. Name another with --run.")
+            if (self.path / "result.json").is_file():
+                return "finished"
+            if self.last.is_file() or previous(self.last).is_file():
+                return "trained"
+            if (self.path / "config.yaml").is_file():
+                return "begun"
+            names = {path.name for path in self.path.iterdir() if not path.name.endswith(ENDING)}
+            return "foreign" if names - {LOCK, "data.json", "environment.json", "checkpoints"} else "new"
         except OSError as error:
-            raise GritError(f"cannot create the run folder {str(folder.path)!r}: {error}") from None
-        folder.write("config.yaml", recipe_yaml(recipe))
-        folder.write("data.json", data.model_dump_json(indent=1) + "\n")
-        folder.write("environment.json", json.dumps(environment(), indent=1) + "\n")
-        return folder
+            raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
+
+    def has_work(self, *, resume: bool) -> bool:
+        """Whether there is training in it to go on with; an error if it may not be used.
+
+        Args:
+            resume: Whether the user asked to go on with what is there.
+        """
+        state = self.state()
+        if state == "foreign":
+            names = sorted(path.name for path in self.path.iterdir())
+            raise GritError(
+                f"the run folder {str(self.path)!r} exists already and holds other files ({', '.join(names[:3])}). "
+                "Name another with --run."
+            )
+        if state in ("trained", "finished") and not resume:
+            raise GritError(
+                f"the run folder {str(self.path)!r} exists already. Go on with it by --resume, or name another with --run."
+            )
+        return state in ("trained", "finished")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from changing the folder, which is made if it is not there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / LOCK, timeout=0, thread_local=False)
+            lock.acquire()
+        except Timeout:
+            raise GritError(
+                f"another process is working in the run folder {str(self.path)!r}. Wait until it ends, "
+                "or name another with --run."
+            ) from None
+        except OSError as error:
+            raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def begin(self, recipe: Recipe, data: RunData) -> None:
+        """Make it the folder of a new run; what a run without a checkpoint left there goes."""
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            for left in (self.metrics, self.best):
+                left.unlink(missing_ok=True)
+        except OSError as error:
+            raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
+        self.write("environment.json", json.dumps(environment(), indent=1) + "\n")
+        self.write("data.json", data.model_dump_json(indent=1) + "\n")
+        self.write("config.yaml", recipe_yaml(recipe))  # last: where it is, the others are
 
     @classmethod
     def open(cls, path: str | Path) -> "RunFolder":
@@ -134,7 +203,12 @@ class RunFolder:
         """The metrics of each epoch so far."""
         if not self.metrics.is_file():
             return []
-        return [json.loads(line) for line in self.metrics.read_text(encoding="utf-8").splitlines()]
+        lines = self.metrics.read_bytes().splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith(b"\n")]  # another process may be writing the last one
+        try:
+            return [json.loads(line) for line in whole]
+        except ValueError as error:
+            raise GritError(f"{str(self.metrics)!r} cannot be read: {error}") from None
 
     def write(self, name: str, text: str) -> None:
         """Write one of the files, whole or not at all."""

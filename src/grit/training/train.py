@@ -4,6 +4,7 @@ import atexit
 import os
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +21,9 @@ from grit.kernels.memory import keep_freed_memory
 from grit.training.config import Recipe
 from grit.training.device import check_device
 from grit.training.loop import Event, TrainingLoop
-from grit.training.run_folder import RunFolder, describe_data
+from grit.training.run_folder import RunData, RunFolder, describe_data
 from grit.training.tasks import Task
+from grit.whole_file import remove_abandoned
 
 
 class RunOptions(NamedTuple):
@@ -77,54 +79,65 @@ def train(
             raise GritError(
                 f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
             )
-    exists = (Path(run) / "config.yaml").is_file()
     task = Task.fitted(store.task, store.targets(store.split("train")))
     data = describe_data(store, tuple(task.mean.tolist()), tuple(task.scale.tolist()))
-    if resume and exists:
-        folder = RunFolder.open(run)
-        _check_same(folder, recipe, data.split_checksums)
-        result = folder.result()
+    folder = RunFolder(run)
+    with folder.held() if fabric.is_global_zero else nullcontext():
+        # The first process looks: the others might already see what it has made.
+        goes_on = fabric.broadcast(fabric.is_global_zero and _start(folder, recipe, data, resume=resume))
+        result = folder.result() if goes_on else None
         if result is not None:
             return result
-    else:
-        folder = RunFolder.create(run, recipe, data) if fabric.is_global_zero else RunFolder(run)
-    fabric.barrier()
-    seed = recipe.train.seed + fabric.global_rank
-    torch.manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  (whatever else may draw from it is part of the run)
-    loop = TrainingLoop(
-        recipe,
-        store,
-        folder,
-        fabric,
-        task,
-        checkpoint_seconds=options.checkpoint_seconds,
-        num_workers=options.num_workers,
-        compile_model=options.compile_model,
-        watch=watch,
-    )
-    if resume and exists:
+        seed = recipe.train.seed + fabric.global_rank
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002  (whatever else may draw from it is part of the run)
+        loop = TrainingLoop(
+            recipe,
+            store,
+            folder,
+            fabric,
+            task,
+            checkpoint_seconds=options.checkpoint_seconds,
+            num_workers=options.num_workers,
+            compile_model=options.compile_model,
+            watch=watch,
+        )
+        return _run(loop, goes_on, say or (lambda line: None))
+
+
+def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) -> bool:
+    """Make the folder ready; whether there is training in it to go on with."""
+    remove_abandoned(folder.path)
+    remove_abandoned(folder.checkpoints)
+    if folder.has_work(resume=resume):
+        _check_same(folder, recipe, data.split_checksums)
+        return True
+    folder.begin(recipe, data)
+    return False
+
+
+def _run(loop: TrainingLoop, goes_on: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    if goes_on:
         note = loop.resume()
-        if say is not None:
-            if note:
-                say(note)
-            say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
+        if note:
+            say(note)
+        say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
     try:
         result = loop.run()
-        if say is not None and result["epochs"] < recipe.train.epochs:
-            say(
-                f"stopped after epoch {result['epochs']} of {recipe.train.epochs}: no better on validation for "
-                f"{recipe.train.patience} epochs (train.patience)"
-            )
-        return result
     except RuntimeError as error:
-        if fabric.world_size == 1:
+        if loop.fabric.world_size == 1:
             raise
         raise GritError(
             f"the processes of the run lost one another, probably because one of them ended ({error}). "
-            f"Start them again with --resume; the last checkpoint is {str(folder.last)!r}."
+            f"Start them again with --resume; the last checkpoint is {str(loop.folder.last)!r}."
         ) from None
+    if result["epochs"] < loop.config.epochs:
+        say(
+            f"stopped after epoch {result['epochs']} of {loop.config.epochs}: no better on validation for "
+            f"{loop.config.patience} epochs (train.patience)"
+        )
+    return result
 
 
 def make_fabric(precision: str, device: str = "auto") -> Fabric:
