@@ -1,0 +1,95 @@
+"""Tables of molecules: damaged CSV, gzip, quotes, odd columns; every row becomes a graph or is listed with its reason."""
+
+import csv
+import gzip
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from grit.datasets import from_csv
+from grit.training.predict_table import NOTE, predict_table
+from tests.fuzz import scene
+from tests.fuzz.mutation import NUMBERS, TEXTS, damaged
+
+HEADERS = [
+    "name,smiles,y",
+    "smiles,y",
+    "y,SMILES,smiles",
+    "smiles;y",
+    "smiles\ty",
+    "mol,y",
+    '"smiles","y"',
+    "smiles,y,y",
+    "",
+    "smiles , y",
+    "smiles,y_pred,y",
+    "smiles,y,prediction_note",
+    "smiles,y,",
+]
+OPTIONS: dict[str, list[Any]] = {
+    "targets": ["y"] * 8 + [["y"], [], "absent", ["y", "y"], "smiles", ""],
+    "smiles": [None] * 6 + ["smiles", "absent"],
+    "task": [None] * 6 + ["regression", "binary", "multiclass", "multilabel", "nonsense"],
+    "split": ["random"] * 5 + ["scaffold", "column:y", "column:absent", "file:absent", "nonsense", ""],
+    "seed": [0, 0, 1, 2**40],
+    "on_disk": [False, False, True],
+    "name": ["t.csv"] * 5 + ["t.tsv", "t.csv.gz", "t", "é.csv"],
+}
+
+
+def make_input(rng: Random) -> dict[str, Any]:
+    """The bytes of a table, and how it is read."""
+    lines = [rng.choice(HEADERS) if rng.random() < 0.3 else HEADERS[0]]
+    for number in range(rng.randint(0, 12)):
+        smiles = rng.choice(scene.GOOD) if rng.random() < 0.8 else rng.choice([*TEXTS, "C(", "", "C,C", '"C"', "[Xx]"])
+        y = f"{rng.random() * 9:.2f}" if rng.random() < 0.7 else rng.choice([*NUMBERS, *"ABC", "0", "1"])
+        lines.append(f"m{number},{smiles},{y}")
+    content = rng.choice(["\n", "\n", "\r\n", "\r"]).join(lines).encode("utf-8", "surrogatepass")
+    if rng.random() < 0.5:
+        content = damaged(rng, content)
+    if rng.random() < 0.1:
+        content = gzip.compress(content, mtime=0)
+        content = damaged(rng, content) if rng.random() < 0.5 else content
+    if rng.random() < 0.05:
+        content = content.decode("utf-8", "replace").encode(rng.choice(["utf-16", "utf-8-sig", "cp037", "utf-32"]))
+    return {"content": content, **{name: rng.choice(choices) for name, choices in OPTIONS.items()}}
+
+
+def try_it(value: dict[str, Any], folder: Path) -> None:
+    """Make a data set of it, and predict it."""
+    path = folder / value["name"]
+    path.write_bytes(value["content"])
+    rows, without = predict_table(scene.predictor(), path, folder / "out.csv", smiles=value["smiles"], processes=1)
+    with (folder / "out.csv").open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file)
+    assert len(lines) == rows, f"{rows} rows, {len(lines)} written"
+    place, note = header.index("y_pred"), header.index(NOTE)
+    assert sum(bool(line[note]) for line in lines) == without, "rows without a prediction are miscounted"
+    assert all(bool(line[place]) != bool(line[note]) for line in lines), "a row has neither a prediction nor a reason"
+    column = (
+        [name.lower() for name in header].index("smiles") if "smiles" in [name.lower() for name in header] else None
+    )
+    for line in lines:
+        if (
+            column is not None
+            and line[place]
+            and value["smiles"] is None
+            and header.count("smiles") == 1
+            and "SMILES" not in header
+        ):
+            scene.check_good(line[column].strip(), float(line[place]))
+    store = from_csv(
+        path,
+        targets=value["targets"],
+        smiles=value["smiles"],
+        task=value["task"],
+        split=value["split"],
+        seed=value["seed"],
+        out=folder / "store" if value["on_disk"] else None,
+        processes=1,
+    )
+    skipped = [each.row for each in store.skipped]
+    assert store.manifest.rows == rows, f"{rows} rows predicted, {store.manifest.rows} read"
+    assert sorted([*store.rows.tolist(), *skipped]) == list(range(rows)), "a row is neither a graph nor listed"
+    assert all(each.reason for each in store.skipped)
+    store.verify()
