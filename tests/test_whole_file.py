@@ -62,3 +62,12 @@ def test_names_of_the_longest_kind_can_be_written_and_longer_ones_are_an_error(t
     with pytest.raises(GritError, match="cannot write"):
         write_text(tmp_path / ("n" * 256), "x")
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_old_file_is_kept_also_where_it_was_kept_already(tmp_path: Path) -> None:
+    path, old = tmp_path / "a", tmp_path / "old"
+    path.write_text("1")
+    os.link(path, old)  # as after a kill between keeping the old file and putting the new one in place
+    with whole_file(path, keep_old=old) as file:
+        file.write(b"2")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a": "2", "old": "1"}

@@ -80,6 +80,7 @@ def _second_name(path: Path, second: Path) -> None:
     except OSError:  # a file system without links
         shutil.copyfile(path, fresh)
     os.replace(fresh, second)
+    fresh.unlink(missing_ok=True)  # renaming does nothing where both are names of one file already
 
 
 def lock(descriptor: int) -> bool:

@@ -2,9 +2,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -285,52 +283,3 @@ def test_compiled_training_agrees(store, tmp_path):
     a, b = weights(tmp_path / "plain"), weights(tmp_path / "compiled")
     for name in a:
         torch.testing.assert_close(a[name], b[name], rtol=0, atol=1e-9)
-
-
-KILLED = """
-import sys
-from tests.training.small import *
-from grit.datasets import load
-from grit.training.train import RunOptions, train
-options = RunOptions(device="cpu", checkpoint_seconds=0)
-train(small_recipe("train.epochs=4"), sys.argv[2], store=load(sys.argv[1]), resume=True, options=options)
-"""
-
-
-def start(store, run):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(store), str(run)], env=environment, cwd=Path(__file__).parents[2]
-    )
-
-
-def kill_test(tmp_path, rounds, seed):
-    """Begin a run, kill it at random moments, resume, and compare with a run that was left alone."""
-    small_store(out=tmp_path / "store")
-    alone = start(tmp_path / "store", tmp_path / "alone")
-    assert alone.wait(timeout=120) == 0
-    rng = np.random.default_rng(seed)
-    same = 0
-    for number in range(rounds):
-        run = tmp_path / f"killed-{number}"
-        for _ in range(2):
-            process = start(tmp_path / "store", run)
-            waited = time.monotonic() + 60
-            while not (run / "checkpoints").exists() and time.monotonic() < waited and process.poll() is None:
-                time.sleep(0.01)
-            time.sleep(rng.uniform(0, 0.5))
-            process.kill()
-            process.wait()
-        assert start(tmp_path / "store", run).wait(timeout=120) == 0
-        same += same_weights(tmp_path / "alone", run)
-        assert (run / "result.json").exists()
-    return same
-
-
-def test_killed_at_random_moments(tmp_path):
-    assert kill_test(tmp_path, rounds=5, seed=0) == 5
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_random_moments(tmp_path):
-    assert kill_test(tmp_path, rounds=20, seed=1) == 20

@@ -82,6 +82,8 @@ def train(
     task = Task.fitted(store.task, store.targets(store.split("train")))
     data = describe_data(store, tuple(task.mean.tolist()), tuple(task.scale.tolist()))
     folder = RunFolder(run)
+    if fabric.is_global_zero:
+        folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
     with folder.held() if fabric.is_global_zero else nullcontext():
         # The first process looks: the others might already see what it has made.
         goes_on = fabric.broadcast(fabric.is_global_zero and _start(folder, recipe, data, resume=resume))

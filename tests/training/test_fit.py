@@ -1,0 +1,97 @@
+"""The folder of a fit: what failed or was killed can be begun again or gone on with, and what was learned stays."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rdkit")
+
+from grit.errors import GritError
+from grit.graphs.store import GraphStore
+from grit.training.fit import fit_folder, fit_table, prepare_table
+from grit.training.run_folder import RunFolder
+from grit.training.train import RunOptions
+from tests.training.small import SMALL
+
+OPTIONS = RunOptions(device="cpu", checkpoint_seconds=0)
+
+
+def write_table(path: Path, splits: str = "train train train val test") -> Path:
+    parts = splits.split()
+    smiles = ["C" * carbons + end for carbons in range(1, 7) for end in ("O", "N", "Cl")]
+    rows = [f"{each},{len(each)}.5,{parts[number % len(parts)]}" for number, each in enumerate(smiles)]
+    path.write_text("\n".join(["smiles,y,part", *rows]) + "\n")
+    return path
+
+
+def fit(table: Path, run: Path, *, resume: bool = False, split: str = "column:part", target: str = "y") -> GraphStore:
+    with fit_folder(run, resume=resume):
+        store = prepare_table(table, run, targets=[target], smiles=None, task=None, split=split, seed=0)
+        fit_table(
+            table,
+            run,
+            store,
+            preset="fast",
+            seed=0,
+            overrides=[*SMALL, "train.epochs=1"],
+            resume=resume,
+            options=OPTIONS,
+            with_forest=False,
+        )
+    return store
+
+
+def test_the_corrected_command_may_use_the_same_folder(tmp_path):
+    table, run = write_table(tmp_path / "a.csv", "train train test"), tmp_path / "run"
+    with pytest.raises(GritError, match="'val' is empty"):
+        fit(table, run)
+    assert not run.exists()
+    fit(write_table(tmp_path / "a.csv"), run)
+    assert RunFolder(run / "model").state() == "finished"
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_table_that_was_changed_before_anything_was_learned_is_read_again(tmp_path, resume):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    fit(table, run)
+    shutil.rmtree(run / "model")
+    table.write_text("\n".join(table.read_text().splitlines()[:-3]) + "\n")
+    assert len(fit(table, run, resume=resume)) == 15
+
+
+def test_what_was_learned_is_neither_overwritten_nor_deleted(tmp_path):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    fit(table, run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(GritError, match="exists already. Go on with it by --resume"):
+        fit(table, run)
+    with pytest.raises(GritError, match="begun with another split"):
+        fit(table, run, resume=True, split="random")
+    table.write_text("smiles,y,part\nCC,1.0,train\n")
+    with pytest.raises(GritError, match="begun with another"):
+        fit(table, run, resume=True)
+    with pytest.raises(GritError, match="another table, target"):
+        fit(table, run, resume=True, target="z")
+    (run / "data" / "manifest.json").rename(run / "data" / "gone")
+    with pytest.raises(GritError, match="manifest"):
+        fit(table, run, resume=True)
+    (run / "data" / "gone").rename(run / "data" / "manifest.json")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_of_other_things_is_not_used(tmp_path):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    run.mkdir()
+    (run / "thesis.tex").write_text("precious")
+    with pytest.raises(GritError, match=r"holds other files \(thesis.tex\)"):
+        fit(table, run)
+    assert [path.name for path in run.iterdir()] == ["thesis.tex"]
+    with pytest.raises(GritError, match="is a file"):
+        fit(table, run / "thesis.tex")
+
+
+def test_two_fits_of_one_folder(tmp_path):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    with fit_folder(run, resume=False), pytest.raises(GritError, match="another process is working in the run folder"):
+        fit(table, run)
