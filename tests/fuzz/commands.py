@@ -162,5 +162,5 @@ def try_it(value: dict[str, Any], folder: Path) -> None:
     assert "internal error" not in said, said
     assert code in (0, 2, 75), f"exit code {code}: {said}"
     if code:
-        assert said, "no message"
-        raise GritError(said)
+        assert said or out.getvalue(), "no message"
+        raise GritError(said or "help")

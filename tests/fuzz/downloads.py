@@ -56,9 +56,9 @@ def make_input(rng: Random) -> dict[str, Any]:
         case 3:
             answer = [HEAD.replace(b"%d", rng.choice([b"-1", b"x", b"1e3", b"\xff", b"9" * 5000])) + CONTENT]
         case 4:
-            answer = [
-                f"HTTP/1.1 {rng.choice([404, 500, 301, 302, 204, 206, 304, 100, 999, 0])} X\r\nLocation: {rng.choice(['/', 'ftp://x', 'file:///etc/passwd', '//', 'http://[', ''])}\r\n\r\n".encode()
-            ]
+            code = rng.choice([404, 500, 301, 302, 204, 206, 304, 100, 999, 0])
+            place = rng.choice(["/", "ftp://x", "file:///etc/passwd", "//", "http://[", ""])
+            answer = [f"HTTP/1.1 {code} X\r\nLocation: {place}\r\n\r\n".encode()]
         case 5:
             answer = [
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

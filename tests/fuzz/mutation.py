@@ -101,6 +101,8 @@ def damage_folder(folder: Path, steps: list[tuple[str, str, str, int]]) -> None:
     """Damage the files of a folder."""
     for step, name, second, seed in steps:
         path, other = folder / name, folder / second
+        if not path.parent.is_dir():  # an earlier step took it away
+            continue
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         match step:
             case "extra":

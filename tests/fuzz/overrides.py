@@ -1,21 +1,38 @@
 """Overrides on the command line: unknown keys, odd values."""
 
+import functools
 from pathlib import Path
 from random import Random
 
-from grit.nn.build import build_model
-from grit.training.config import Recipe
+import torch
+from torch_geometric.data import Data
+
+from grit.nn.build import build_batch, build_model
 from grit.training.recipe import load_recipe, recipe_yaml
 from tests.fuzz.mutation import damaged, text_of
-from tests.fuzz.recipes import KEYS, VALUES
+from tests.fuzz.recipes import KEYS, SENSIBLE, VALUES
+
+LARGE = ["1000000", "9" * 20, "khop-0", "khop-" + "9" * 25, "99999", "1000000001", "1e308"]
 
 
-def _leaves() -> list[str]:
-    return [
-        f"{section}.{name}"
-        for section, field in Recipe.model_fields.items()
-        for name in getattr(field.annotation, "model_fields", {})
-    ]
+# Values of the type of each leaf, which are mostly accepted.
+OF_TYPE: dict[type, list[str]] = {
+    bool: ["true", "false"],
+    int: ["1", "2", "4", "8", "64", "null", "0"],
+    float: ["0.0", "0.1", "0.9", "1", "1e-3", "5.0", "1e30", "null"],
+    str: SENSIBLE,
+}
+
+
+@functools.cache
+def _leaves() -> dict[str, list[str]]:
+    recipe = load_recipe("zinc", "train.patience=5", "train.max_pairs=100").model_dump()
+    return {
+        f"{section}.{name}": [*OF_TYPE[type(value)], str(value)]
+        for section, part in recipe.items()
+        if isinstance(part, dict)
+        for name, value in part.items()
+    }
 
 
 def make_input(rng: Random) -> list[str]:
@@ -24,35 +41,10 @@ def make_input(rng: Random) -> list[str]:
 
 
 def _one(rng: Random) -> str:
-    key = rng.choice(_leaves()) if rng.random() < 0.7 else rng.choice(KEYS)
-    value = (
-        rng.choice(VALUES)
-        if rng.random() < 0.5
-        else str(
-            rng.choice(
-                [
-                    0,
-                    1,
-                    2,
-                    3,
-                    0.5,
-                    1e-3,
-                    -1,
-                    10**6,
-                    10**20,
-                    "all",
-                    "khop-2",
-                    "khop-0",
-                    f"khop-{10**25}",
-                    "spd",
-                    "gelu",
-                    "layer",
-                ]
-            )
-        )
-    )
-    text = f"{key}={value}"
-    match rng.randint(0, 5):
+    key = rng.choice([*_leaves()]) if rng.random() < 0.9 else rng.choice(KEYS)
+    usual = _leaves().get(key, SENSIBLE)
+    text = f"{key}={rng.choice(usual if rng.random() < 0.7 else [*VALUES, *LARGE])}"
+    match rng.randint(0, 19):
         case 0:
             return damaged(rng, text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
         case 1:
@@ -68,4 +60,10 @@ def try_it(value: list[str], folder: Path) -> None:
     assert load_recipe(path) == recipe
     size = recipe.model.num_layers * recipe.model.hidden_dim**2 * recipe.model.head_layers
     if recipe.dataset == "zinc" and size < 10**6 and recipe.encoding.walk_steps < 100:
-        build_model(recipe)
+        graph = Data(
+            x=torch.tensor([[0], [1], [2]]),
+            edge_index=torch.tensor([[0, 1], [1, 0]]),
+            edge_attr=torch.ones(2, 1).long(),
+        )
+        out = build_model(recipe).eval()(build_batch(recipe, [graph, graph]))
+        assert torch.isfinite(out).all()

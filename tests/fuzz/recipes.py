@@ -39,6 +39,25 @@ VALUES = [
     "+1e3",
     "1e-3",
 ]
+SENSIBLE = [
+    "1",
+    "2",
+    "4",
+    "0.5",
+    "1e-3",
+    "1.0e-05",
+    "true",
+    "false",
+    "null",
+    "all",
+    "edges",
+    "khop-2",
+    "spd",
+    "gelu",
+    "layer",
+    "mean",
+    "zinc",
+]
 KEYS = [
     "dataset",
     "base",
@@ -65,19 +84,19 @@ KEYS = [
 
 def make_input(rng: Random) -> bytes:
     """The bytes of a file."""
-    match rng.randint(0, 5):
-        case 0 | 1 | 2:
+    match rng.randint(0, 6):
+        case 0 | 1 | 2 | 6:
             name = rng.choice(recipes())
             text = recipe_yaml(load_recipe(name)) if rng.random() < 0.5 else f"base: {name}\nmodel: {{num_layers: 2}}\n"
             lines = text.splitlines(keepends=True)
             if rng.random() < 0.5:
                 place = rng.randrange(len(lines))
                 key = lines[place].partition(":")[0]
-                lines[place] = f"{key}: {rng.choice(VALUES)}\n"
-            if rng.random() < 0.3:
+                lines[place] = f"{key}: {rng.choice(SENSIBLE if rng.random() < 0.5 else VALUES)}\n"
+            if rng.random() < 0.1:
                 lines.insert(rng.randint(0, len(lines)), rng.choice(lines))
             content = "".join(lines).encode("utf-8", "surrogatepass")
-            return damaged(rng, content) if rng.random() < 0.5 else content
+            return damaged(rng, content, 1) if rng.random() < 0.5 else content
         case 3:
             lines = [
                 f"{'  ' * rng.randint(0, 2)}{rng.choice(KEYS)}: {rng.choice(VALUES)}\n"
