@@ -4,6 +4,7 @@ import functools
 import io
 import pickle
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 from random import Random
@@ -15,7 +16,8 @@ import torch
 from grit.datasets.files import extract, read_member, read_npz, read_tensors, unpickle
 from tests.fuzz.mutation import damaged
 
-NAMES = ["a.txt", "b/c.txt", "../x", "/tmp/x", "b/../../x", "a" * 300, "\udcff", "", ".", "b", "a.txt/d"]
+OUTSIDE = f"{tempfile.gettempdir()}/grit-fuzz-escaped"
+NAMES = ["a.txt", "b/c.txt", "../x", OUTSIDE, "b/../../x", "a" * 300, "\udcff", "", ".", "b", "a.txt/d"]
 
 
 @functools.cache
@@ -76,6 +78,7 @@ def try_it(value: dict[str, Any], folder: Path) -> None:
                 extract(path, inside)
             finally:
                 assert [each.name for each in (folder / "outer").iterdir()] == ["inner"], "a member landed outside"
+                assert not Path(OUTSIDE).exists(), "a member landed outside"
                 assert sorted(each.name for each in folder.iterdir()) == ["archive", "outer"], "a member landed outside"
                 assert not any(each.is_symlink() for each in inside.rglob("*")), "a link was made"
             read_member(path, "a.txt")

@@ -125,7 +125,7 @@ def damage_folder(folder: Path, steps: list[tuple[str, str, str, int]]) -> None:
             case "folder":
                 path.mkdir()
             case "link":
-                path.symlink_to("/dev/null")
+                path.symlink_to("absent")
             case "self_link":
                 path.symlink_to(path.name)
             case "fifo":
