@@ -9,7 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from grit.datasets.files import SourceFile, fetch
+from grit.datasets.building import fetch
+from grit.datasets.files import SourceFile
 from tests.fuzz.mutation import damaged
 
 CONTENT = bytes(range(256)) * 20
