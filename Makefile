@@ -1,9 +1,9 @@
-# make setup | test | demo | bench | lint. Each creates the environment it needs.
+# make setup | test | fuzz | demo | bench | lint. Each creates the environment it needs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup test demo bench lint clean
+.PHONY: setup test fuzz demo bench lint clean
 
 setup: $(VENV)/.installed
 
@@ -22,6 +22,10 @@ lint: setup
 
 test: lint
 	$(BIN)/pytest -n 2
+
+# Minutes of damaged and hostile inputs; it prints its seed, and how to repeat an input that failed.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --inputs 20000
 
 demo: setup
 	$(BIN)/grit demo

@@ -1,14 +1,19 @@
+import os
 import tempfile
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 from torch_geometric.data import Data
 
 import grit
 from grit.datasets import DATASETS
 from grit.graphs.store import GraphStore
+from grit.training.bounded_yaml import dump_yaml, parse_yaml
 from grit.training.checkpoint import read_checkpoint
+from grit.training.presets import preset_recipe
 from grit.training.recipe import load_recipe, recipe_yaml, scale_warmup
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
@@ -246,7 +251,33 @@ def test_overrides():
         ("zinc", ["train.lr=.inf"], "train.lr: got inf"),
         ("zinc", ["train.seed=99999999999999999999"], "train.seed: got 99999999999999999999"),
         ("zinc", ["lr"], "override 'lr' is not of the form key=value"),
-        ("zinc", ["train.lr=["], "is not valid YAML"),
+        ("zinc", ["train.lr=["], r"override 'train.lr=\[', line 1: not valid YAML"),
+        ("zinc", ["epochs=3"], r"epochs: unknown key \(did you mean 'train.epochs'\?\)"),
+        ("zinc", ["model.lr=3"], r"model.lr: unknown key \(did you mean 'train.lr'\?\)"),
+        ("zinc", ["num_layer=3"], r"did you mean 'model.num_layers'\?"),
+        ("zinc", ["train.lr=abc"], "train.lr: got 'abc': expected a number"),
+        ("zinc", ["train.lr="], "override 'train.lr=' has no value; write train.lr=null for none"),
+        ("zinc", ["=3"], "override '=3' is not of the form key=value"),
+        ("zinc", ["train..lr=3"], "override 'train..lr=3' is not of the form key=value"),
+        ("zinc", ["a." * 3000 + "b=3"], r"override 'a.a.*\(6,005 characters\) is not of the form key=value"),
+        ("zinc", ["train.lr.x=3"], "train.lr: got {'x': 3}: expected a number"),
+        ("zinc", ["train.lr=[1]"], r"train.lr: got \[1\]: expected a number"),
+        ("zinc", ["train.lr=2001-13-45"], "train.lr: got '2001-13-45': expected a number"),
+        ("zinc", ["train.lr=1:30"], "train.lr: got '1:30': expected a number"),
+        ("zinc", ["train.lr=1e400"], "train.lr: got inf: expected a number that is neither infinite nor nan"),
+        ("zinc", ["train.lr=.nan"], "train.lr: got nan: expected a number that is neither infinite nor nan"),
+        ("zinc", ["train.batch_size=-1"], "train.batch_size: got -1: .*greater than or equal to 1"),
+        ("zinc", ["train.batch_size=99999999999999999999"], "train.batch_size: got 9.*less than or equal to 10000"),
+        ("zinc", ["train.seed=" + "9" * 5000], "a number of 5,000 digits"),
+        ("zinc", ["train.epochs=1e2"], "train.epochs: got 100.0: expected a whole number"),
+        ("zinc", ["train.lr=" + "[" * 3000], "more than 20 levels"),
+        ("zinc", ["train.lr=&a [*a]"], "aliases"),
+        ("zinc", ["train={lr: 1, lr: 2}"], "the key 'lr' stands twice"),
+        ("zinc", ["model.update_pairs=no"], "model.update_pairs: got 'no': expected true or false"),
+        ("zinc", ["model.num_layers=1000000000"], "model.num_layers: got 1000000000: .*less than or equal to 10000"),
+        ("zinc", ["model.num_layers=9999", "model.hidden_dim=80000"], "reduce num_layers or hidden_dim"),
+        ("zinc", ["dataset=" + "a" * 300], "unknown data set 'aaa"),
+        ("a\0.yaml", [], "cannot read the recipe"),
     ],
 )
 def test_bad_recipes(name, overrides, message):
@@ -256,7 +287,7 @@ def test_bad_recipes(name, overrides, message):
 
 def test_bad_files(tmp_path):
     for content, message in [
-        ("a: [", "is not valid YAML"),
+        ("a: [", "line 1: not valid YAML"),
         ("- 1", "must be a mapping"),
         ("model: {}", "dataset: missing, and it has no default"),
         ("base: zonc", r"base: 'zonc' is no recipe \(did you mean 'zinc'\?\)"),
@@ -264,8 +295,92 @@ def test_bad_files(tmp_path):
         (tmp_path / "mine.yaml").write_text(content)
         with pytest.raises(grit.GritError, match=message):
             grit.load_recipe(tmp_path / "mine.yaml")
-    with pytest.raises(grit.GritError, match="cannot read the recipe file"):
+    with pytest.raises(grit.GritError, match="cannot read the recipe 'absent.yaml': No such file"):
         grit.load_recipe("absent.yaml")
+
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]\n" for k in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (LAUGHS + "dataset: *a8", "line 2: not valid YAML: aliases"),
+        (LAUGHS + "base: *a8", "line 2: not valid YAML: aliases"),
+        ("base: zinc\ntrain: &a\n  lr: *a\n", "line 3: not valid YAML: aliases"),
+        ("x: &x {lr: 1.0}\nbase: zinc\ntrain:\n  <<: *x\n", "line 4: not valid YAML: aliases"),
+        ("dataset: " + "[" * 5000, "line 1: not valid YAML: more than 20 levels"),
+        ("dataset: " + "{a: " * 5000, "line 1: not valid YAML: more than 20 levels"),
+        ("- " * 5000, "line 1: not valid YAML: more than 20 levels"),
+        ("base: zinc\ntrain:\n  seed: " + "1" * 5000, "line 3: not valid YAML: a number of 5,000 digits"),
+        ("base: zinc\ntrain: {seed: !!int x}", "line 2: not valid YAML: the tag"),
+        ("base: zinc\ntrain: {lr: !!float abc}", "line 2: not valid YAML: the tag"),
+        ("base: zinc\ntrain: {lr: !!timestamp x}", "line 2: not valid YAML: the tag"),
+        ("base: zinc\ntrain: {lr: !!python/object/apply:os.system [ls]}", "line 2: not valid YAML: the tag"),
+        ("base: zinc\ndataset: !!binary abc", "line 2: not valid YAML: the tag"),
+        ("base: 2001-13-45", "base: '2001-13-45' is no recipe"),
+        ("base: zinc\nbase: mnist", "line 2: not valid YAML: the key 'base' stands twice"),
+        ("base: zinc\ntrain: {lr: 1.0, lr: 2.0}", "line 2: not valid YAML: the key 'lr' stands twice"),
+        ("base: zinc\n? [a, b]\n: 1", "line 2: not valid YAML: a key must be a word"),
+        ("base: zinc\n3: 4", "line 2: not valid YAML: the key 3 must be a word"),
+        ("base: zinc\ntrain:\n\tlr: 1.0", "line 3: not valid YAML: found character"),
+        ("base: zinc\0", "line 1: not valid YAML: the character"),
+        ('base: zinc\ndataset: "a\\0b"', "line 2: not valid YAML: 'a.x00b' holds a character"),
+        (b"base: zinc\ndataset: \xff", "line 2: 'utf-8' codec can't decode .* Save it as UTF-8"),
+        ("base: zinc\n".encode("utf-16"), "Save it as UTF-8"),
+        ("base: zinc\n---\nbase: mnist", "line 2: not valid YAML: but found another document"),
+        ("", "must be a mapping of keys to values, got None"),
+        ("just words", "must be a mapping of keys to values, got 'just words'"),
+        (b"base: zinc\n" + b" " * 100_000_000, "has more than 65,536 bytes"),
+        ("base: zinc\n" + "".join(f"k{k}: 1\n" for k in range(3000)), r"k0: unknown key[^$]*and 2,990 more"),
+    ],
+)
+def test_hostile_files(tmp_path, content, message):
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(grit.GritError, match=message) as caught:
+        grit.load_recipe(path)
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 3000
+
+
+def test_what_is_no_file(tmp_path):
+    path = tmp_path / "mine.yaml"
+    for make in (path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero")):
+        make()
+        with pytest.raises(grit.GritError, match="it is not a file"):
+            grit.load_recipe(path)
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 1e-3), ("1E+3", 1e3), ("+1.e-3", 1e-3), (".5", 0.5), ("5.", 5.0), ("-0", 0), ("1_000", 1000), ("010", 10),
+        ("true", True), ("FALSE", False), ("null", None), ("~", None), ("-.inf", float("-inf")),
+        *[(word, word) for word in ("no", "on", "off", "yes", "y", "1:30", "0x10", "2001-01-01", "=", "<<", "nan", "1e", ".")],
+    ],
+)  # fmt: skip
+def test_plain_values_are_those_of_yaml_1_2(text, value):
+    found = parse_yaml(text, "here")
+    assert (found, type(found)) == (value, type(value))
+
+
+@given(st.text() | st.sampled_from(["1e3", "no", "1:30", "010", "x: y", "a #b", "~", "true", "*a", "!x", "", "\udcff"]))
+def test_every_text_survives_yaml(text):
+    tree = {"a": text, "b": [text, 1, None, True, 1e-5]}
+    if "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text.replace("\udcff", "")):
+        assert parse_yaml(dump_yaml(tree), "here") == tree
+
+
+@pytest.mark.parametrize("name", ["a #1", "a: b", "[x", "*a", "no"])
+def test_a_run_folder_of_any_name_is_recorded(name):
+    """The folder of the data is text, whatever YAML would make of it."""
+    recipe = preset_recipe("fast", small_store().schema, dataset=f"{name}/data")
+    assert recipe.dataset == f"{name}/data"
+    assert parse_yaml(recipe_yaml(recipe), "here")["dataset"] == f"{name}/data"
 
 
 def test_own_file_on_top_of_a_recipe(tmp_path):

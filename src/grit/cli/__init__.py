@@ -5,7 +5,7 @@ import sys
 import typer
 
 from grit.cli import datasets, demo, doctor, evaluate, export, fit, plot, predict, recipes, reproduce, train
-from grit.errors import GritError
+from grit.cli.failures import exit_code_of
 
 app = typer.Typer(
     name="grit",
@@ -28,12 +28,5 @@ app.command("demo")(demo.demo)
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is a message on stderr and exit code 2, never a traceback."""
-    try:
-        app()
-    except GritError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    """Run the command line; `grit.cli.failures` says how it ends."""
+    sys.exit(exit_code_of(app))

@@ -3,10 +3,16 @@
 Field names are stable: recipes, overrides on the command line and users' own files name them.
 """
 
-from pathlib import Path
-from typing import Literal, Self
+import os
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+# Generous, and there so that a slip of the finger is an error and not a machine without memory.
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Layers = Annotated[int, Field(ge=1, le=10**4)]
+Width = Annotated[int, Field(ge=1, le=10**5)]
+_MAX_WEIGHTS = 10**11
 
 
 class _Frozen(BaseModel):
@@ -22,7 +28,7 @@ class EncodingConfig(_Frozen):
     """
 
     name: str = "rrwp"
-    walk_steps: int = Field(default=21, ge=1)
+    walk_steps: Layers = 21
 
     @field_validator("name")
     @classmethod
@@ -36,9 +42,9 @@ class EncodingConfig(_Frozen):
 class ModelConfig(_Frozen):
     """The arguments of `grit.Grit`, and the pairs that its batches have (``all``, ``edges``, ``khop-2`` ...)."""
 
-    num_layers: int = Field(default=10, ge=1)
-    hidden_dim: int = Field(default=64, ge=1)
-    num_heads: int = Field(default=8, ge=1)
+    num_layers: Layers = 10
+    hidden_dim: Width = 64
+    num_heads: Width = 8
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     attention: str = "grit"
@@ -50,7 +56,7 @@ class ModelConfig(_Frozen):
     activation: Literal["relu", "gelu"] = "relu"
     pooling: Literal["sum", "mean", "none"] = "sum"
     head: Literal["halving", "mlp"] = "halving"
-    head_layers: int = Field(default=3, ge=1)
+    head_layers: Layers = 3
 
     @field_validator("attention")
     @classmethod
@@ -74,6 +80,12 @@ class ModelConfig(_Frozen):
         from grit.nn.attention.contract import check_heads
 
         check_heads(self.hidden_dim, self.num_heads)
+        weights = 10 * (self.num_layers + self.head_layers) * self.hidden_dim**2
+        if weights > _MAX_WEIGHTS:
+            raise ValueError(
+                f"{self.num_layers:,} layers of {self.hidden_dim:,} have about {weights:.0e} weights, too many; "
+                "reduce num_layers or hidden_dim"
+            )
         if self.update_pairs and not ATTENTIONS[self.attention].makes_pairs:
             raise ValueError(
                 f"{self.attention} attention does not rewrite pairs: it goes with model.update_pairs=false"
@@ -99,18 +111,18 @@ class TrainConfig(_Frozen):
         max_pairs: Budget of node pairs per batch, see `grit.graphs.loader.Loader`; null for none.
     """
 
-    batch_size: int = Field(default=32, ge=1)
-    epochs: int = Field(default=100, ge=1)
-    warmup_epochs: int = Field(default=5, ge=0)
+    batch_size: Count = 32
+    epochs: Count = 100
+    warmup_epochs: int = Field(default=5, ge=0, le=10**9)
     schedule: Literal["cosine", "linear"] = "cosine"
     lr: float = Field(default=1e-3, gt=0.0)
     weight_decay: float = Field(default=1e-5, ge=0.0)
     clip_norm: float | None = Field(default=1.0, gt=0.0)
     seed: int = Field(default=0, ge=0, lt=2**63)
-    accumulate: int = Field(default=1, ge=1)
-    patience: int | None = Field(default=None, ge=1)
+    accumulate: Count = 1
+    patience: Count | None = None
     precision: Literal["32-true", "16-mixed", "bf16-mixed", "64-true"] = "32-true"
-    max_pairs: int | None = Field(default=None, ge=1)
+    max_pairs: int | None = Field(default=None, ge=1, le=10**12)
 
 
 class PaperConfig(_Frozen):
@@ -147,7 +159,7 @@ class Recipe(_Frozen):
         from grit.datasets import find_dataset
 
         # A folder may be elsewhere by now: a trained run predicts without its data, and loading data checks for itself.
-        if "/" not in name and not Path(name).is_dir():
+        if "/" not in name and not os.path.isdir(name):  # unlike Path.is_dir, no error for a name that is too long
             find_dataset(name)
         return name
 

@@ -25,5 +25,5 @@ def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: st
     """
     check_preset(preset)
     level = [] if schema.level == "graph" else ["model.pooling=none", "model.head=mlp"]
-    named = [] if dataset is None else [f"dataset={dataset}"]
-    return load_recipe(f"own-{preset}", *level, *named, *overrides)
+    recipe = load_recipe(f"own-{preset}", *level, *overrides)
+    return recipe if dataset is None else recipe.model_copy(update={"dataset": dataset})
