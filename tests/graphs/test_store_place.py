@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import grit
+from grit.graphs import store_check
 from grit.graphs.chunk import ArrayGraph, GraphChunk
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
+from grit.graphs.store_format import read_manifest
 from grit.graphs.store_writer import StoreWriter
 
 SCHEMA = GraphSchema(node=Features(kind="category", sizes=(9,)), edge=Features(kind="none"))
@@ -208,6 +210,67 @@ def test_a_store_can_be_opened_at_every_moment_of_being_replaced(tmp_path, monke
         openings += 1
     assert os.waitpid(number, 0)[1] == 0
     assert openings
+
+
+@needs_fork
+@needs_locks
+def test_opening_between_the_two_renames_waits(tmp_path):
+    path, between = tmp_path / "s", tmp_path / "between"
+    write(path, 2)
+
+    def build():
+        def slow(source, target, rename=os.rename):
+            if Path(source).name == "store" and not path.exists():
+                between.touch()
+                time.sleep(0.2)
+            rename(source, target)
+
+        os.rename = slow
+        write(path, 3, overwrite=True)
+
+    number = child(build)
+    wait_for(between)
+    assert value_of(path) == 3
+    assert os.waitpid(number, 0)[1] == 0
+
+
+def test_a_store_is_never_half_of_one_and_half_of_another(tmp_path, monkeypatch):
+    """Replaced just after its manifest was read, by one whose files are as long."""
+    monkeypatch.setattr(store_check, "SMALL", 0)  # as in a large store, whose arrays are not read on opening
+
+    def build(number):
+        x = np.full((4, 1), number)
+        graph = ArrayGraph(x, np.zeros((2, 1), dtype=np.int64), np.zeros((1, 0)), np.array([[0.0]]))
+        with StoreWriter(
+            tmp_path / "s", name=str(number), graphs=SCHEMA, task=TASK, source="", overwrite=True
+        ) as writer:
+            writer.append(GraphChunk.of([graph]))
+            writer.finish({})
+
+    def read(folder):
+        manifest = read_manifest(folder)
+        if manifest.name == "2":
+            build(3)
+        return manifest
+
+    build(2)
+    monkeypatch.setattr("grit.graphs.store.read_manifest", read)
+    store = GraphStore.open(tmp_path / "s")
+    assert {store.name, *map(str, store.array("x")[:, 0])} == {"3"}
+
+
+def test_where_there_are_no_locks_the_old_store_is_not_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr("grit.graphs.store_place.lock", lambda descriptor: False)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    path, aside = tmp_path / "s", tmp_path / ".s.building-0" / "replaced"
+    write(path, 2)
+    write(path, 3, overwrite=True)
+    assert [each.name for each in tmp_path.iterdir()] == ["s"]
+    aside.parent.mkdir()
+    os.rename(path, aside)
+    with pytest.raises(grit.GritError, match=f"is missing: a build moved it to '{aside}'.* move it back"):
+        GraphStore.open(path)
+    assert value_of(aside) == 3
 
 
 @needs_fork

@@ -38,14 +38,17 @@ _HELD: set[int] = set()
 
 def is_there(path: Path) -> bool:
     """Whether there is something at ``path``, once what a killed build moved away has been put back."""
-    for _ in range(100):  # two seconds: another build takes microseconds from one rename to the next
+    for _ in range(250):  # five seconds: another build takes microseconds from one rename to the next
         if os.path.exists(path):
             return True
         tidy(path)
-        if os.path.exists(path) or not any((folder / "replaced").exists() for folder in _building_folders(path)):
-            break
+        aside = [folder / "replaced" for folder in _building_folders(path) if (folder / "replaced").exists()]
+        if not aside:
+            return os.path.exists(path)
         time.sleep(0.02)
-    return os.path.exists(path)
+    raise GritError(
+        f"{str(path)!r} is missing: a build moved it to {str(aside[0])!r} and did not end. If no build is running, move it back."
+    )
 
 
 def tidy(path: Path) -> None:
