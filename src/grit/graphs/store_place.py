@@ -119,8 +119,12 @@ class BuildingFolder:
             self._lock = None
 
     def _check_free(self) -> None:
-        if not os.path.lexists(self.path):
+        try:
+            os.lstat(self.path)
+        except FileNotFoundError:
             return
+        except OSError as error:  # a name that is too long, for example: better said before a long build than after it
+            raise GritError(f"cannot write the store {str(self.path)!r}: {error}") from None
         if not self.overwrite:
             raise GritError(f"{str(self.path)!r} exists already. Choose another place, or say to overwrite it.")
         try:
