@@ -1,9 +1,9 @@
-# make setup | test | demo | bench | lint. Each creates the environment it needs.
+# make setup | test | mutants | demo | bench | lint. Each creates the environment it needs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup test demo bench lint clean
+.PHONY: setup test mutants demo bench lint clean
 
 setup: $(VENV)/.installed
 
@@ -23,6 +23,10 @@ lint: setup
 test: lint
 	$(BIN)/pytest -n 2
 
+# Do the tests notice small deliberate mistakes? 200 of them; goes on where it was interrupted. Other options by MUTANTS='...'.
+mutants: setup
+	$(BIN)/python scripts/mutants $(MUTANTS)
+
 demo: setup
 	$(BIN)/grit demo
 
@@ -30,4 +34,4 @@ bench: setup
 	for f in benchmarks/*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
