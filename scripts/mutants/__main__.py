@@ -96,25 +96,23 @@ def results() -> dict[str, dict[str, Any]]:
 
 def prepare(folder: Path) -> None:
     """Import what is large and is never changed; nothing that a fork does may reach the tree or depend on another."""
-    os.chdir(ROOT)
-    sys.path.insert(0, str(ROOT))  # the tests, for the processes that they start as well
     os.environ |= {"OMP_NUM_THREADS": "1", "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis")}
-    os.environ["MPLCONFIGDIR"] = str(folder / "matplotlib")
+    os.environ |= {"MPLCONFIGDIR": str(folder / "matplotlib"), "GRIT_DATA": str(folder / "data")}
     for name in HEAVY:
         __import__(name)
     sys.modules["torch"].set_num_threads(1)
     assert not any(name.split(".")[0] == "grit" for name in sys.modules), "the package must not be imported yet"
 
 
-def copy_of_sources(folder: Path) -> Path:
-    """A copy of the package with its compiled files beside it, as a path to import from."""
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+def copy_of_tree(folder: Path) -> Path:
+    """A copy of all that tests may read, where a mistake can do no harm."""
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "runs"))
     compileall.compile_dir(folder / "src", quiet=2)
-    return folder / "src"
+    return folder
 
 
-def fork(sources: Path, temporary: Path, work: Callable[[], int]) -> int:
-    """The id of a new process that imports the package from ``sources`` and ends with what ``work`` gives."""
+def fork(tree: Path, temporary: Path, work: Callable[[], int]) -> int:
+    """The id of a new process that imports the package from a tree and ends with what ``work`` gives."""
     process = os.fork()
     if process:
         return process
@@ -126,8 +124,9 @@ def fork(sources: Path, temporary: Path, work: Callable[[], int]) -> int:
         for stream in (1, 2):
             os.dup2(output, stream)
         os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(sources), os.environ.get("PYTHONPATH", "")])
-        sys.path.insert(0, str(sources))
+        os.chdir(tree)
+        os.environ["PYTHONPATH"] = str(tree / "src")
+        sys.path[:0] = [str(tree), str(tree / "src")]
         code = work()
     except BaseException:  # whatever it is, the fork ends here and must not go on as its parent
         traceback.print_exc()
@@ -165,12 +164,12 @@ def _checksum(*paths: Path) -> str:
 
 def run_recorded(files: list[str], folder: Path) -> dict[str, Any]:
     """Run test files on the sources as they are."""
-    sources = copy_of_sources(folder / "unchanged")
+    tree = copy_of_tree(folder / "unchanged")
     child, result = folder / "child", folder / "record.json"
     child.mkdir()
     (child / "sitecustomize.py").write_text(
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        f"from recording import watch_child; watch_child({str(sources / 'grit')!r}); sys.path.pop(0)\n"
+        f"from recording import watch_child; watch_child({str(tree / 'src' / 'grit')!r}); sys.path.pop(0)\n"
     )
 
     def work() -> int:
@@ -178,13 +177,13 @@ def run_recorded(files: list[str], folder: Path) -> dict[str, Any]:
 
         os.environ[FOLDER] = str(child)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(child), os.environ["PYTHONPATH"]])
-        recorder = Recorder(sources / "grit", child)
+        recorder = Recorder(tree / "src" / "grit", child)
         pytest.main([*arguments(folder / "tests"), *files], plugins=[recorder])
         sys.settrace(None)
         result.write_text(json.dumps(recorder.record()))
         return 0
 
-    os.waitpid(fork(sources, folder / "temporary", work), 0)
+    os.waitpid(fork(tree, folder / "temporary", work), 0)
     found = json.loads(result.read_text()) if result.exists() else {"tests": {}}
     failed = [name for name, test in found["tests"].items() if not test["passed"] and not test["skipped"]]
     print(f"{len(found['tests'])} tests; left out because they fail without any mistake: {', '.join(failed) or 'none'}")
@@ -213,9 +212,9 @@ class First:
 
 
 def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: int, budget: float) -> None:
-    """Run them, ``jobs`` at a time, each job with its own copy of the sources."""
-    sources = [copy_of_sources(folder / f"job{number}") for number in range(min(jobs, len(missing)))]
-    waiting, free = list(enumerate(missing, 1)), list(range(len(sources)))
+    """Run them, ``jobs`` at a time, each job with its own copy of the tree."""
+    trees = [copy_of_tree(folder / f"job{number}") for number in range(min(jobs, len(missing)))]
+    waiting, free = list(enumerate(missing, 1)), list(range(len(trees)))
     running: dict[int, tuple[Mutant, int, float, float, int, Path]] = {}
     while waiting or running:
         while waiting and free:
@@ -226,7 +225,7 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
                 continue
             job, temporary = free.pop(), folder / f"mutant{number}"
             limit = 60 + 6 * sum(record["tests"][name]["seconds"] for name in tests)
-            process = start(mutant, sources[job], temporary, tests)
+            process = start(mutant, trees[job], temporary, tests)
             running[process] = mutant, job, time.monotonic(), limit, number, temporary
         time.sleep(0.05)
         for process, (mutant, job, begun, limit, number, temporary) in list(running.items()):
@@ -245,15 +244,15 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
                 if outcome == "broken":
                     by = (temporary / "output").read_text()[-500:]
                 keep(mutant, outcome, by, spent, number, len(missing))
-                shutil.copy2(ROOT / "src" / "grit" / mutant.file, sources[job] / "grit" / mutant.file)
+                shutil.copy2(ROOT / "src" / "grit" / mutant.file, trees[job] / "src" / "grit" / mutant.file)
                 shutil.rmtree(temporary, ignore_errors=True)
                 free.append(job)
                 del running[process]
 
 
-def start(mutant: Mutant, sources: Path, temporary: Path, tests: list[str]) -> int:
-    """Put a mistake into a copy of the sources and run tests on it, in a new process."""
-    path = sources / "grit" / mutant.file
+def start(mutant: Mutant, tree: Path, temporary: Path, tests: list[str]) -> int:
+    """Put a mistake into a copy of the tree and run tests on it, in a new process."""
+    path = tree / "src" / "grit" / mutant.file
     path.write_text(mutant.source, encoding="utf-8")
     os.utime(path, (0, int(mutant.key, 16) % 2**31))  # its own time, or the compiled form of another might be taken
 
@@ -262,7 +261,7 @@ def start(mutant: Mutant, sources: Path, temporary: Path, tests: list[str]) -> i
 
         return int(pytest.main([*arguments(temporary / "t"), "-x", *tests], plugins=[First(temporary / "first")]))
 
-    return fork(sources, temporary, work)
+    return fork(tree, temporary, work)
 
 
 def keep(mutant: Mutant, outcome: str, by: str, seconds: float, number: int, count: int) -> None:
