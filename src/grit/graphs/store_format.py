@@ -19,7 +19,6 @@ import hashlib
 import json
 import mmap
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
