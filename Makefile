@@ -1,9 +1,9 @@
-# make setup | test | fuzz | demo | bench | lint. Each creates the environment it needs.
+# make setup | test | fuzz | mutants | demo | bench | lint. Each creates the environment it needs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup test fuzz demo bench lint clean
+.PHONY: setup test fuzz mutants demo bench lint clean
 
 setup: $(VENV)/.installed
 
@@ -27,6 +27,10 @@ test: lint
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --inputs 20000
 
+# Do the tests notice small deliberate mistakes? 200 of them; goes on where it was interrupted. Other options by MUTANTS='...'.
+mutants: setup
+	$(BIN)/python scripts/mutants $(MUTANTS)
+
 demo: setup
 	$(BIN)/grit demo
 
@@ -34,4 +38,4 @@ bench: setup
 	for f in benchmarks/*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

@@ -27,7 +27,7 @@ def main(epochs=4):
     folder = Path(tempfile.mkdtemp())
     write_table(folder / "mine.csv")
     store = from_csv(folder / "mine.csv", targets="oxygens", split="random", processes=1, say=print)
-    print(store, "skipped:", [(row.row, row.reason) for row in store.skipped])
+    print(store, "skipped:", [(row.line, row.reason) for row in store.skipped])
     recipe = preset_recipe("fast", store.schema, f"train.epochs={epochs}", "model.num_layers=2", "model.pooling=sum")
     result = grit.train(recipe, folder / "run", store=store)
     print("test:", result["test"])

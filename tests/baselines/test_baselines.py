@@ -55,6 +55,10 @@ def test_constants():
     )
 
 
+def classes_of_length():
+    return np.array([[float(len(each) > 4)] for each in SMILES[:30]])
+
+
 def test_forests():
     has_oxygen = np.array([[float("O" in each)] for each in SMILES])
     binary = TaskSpec(kind="binary", targets=("a",), classes=("0", "1"), loss="cross_entropy", metric="auroc")
@@ -72,6 +76,11 @@ def test_forests():
     outputs = forest_outputs(classes, SMILES[:30], 2 * has_oxygen[:30], SMILES[30:])
     assert outputs.shape == (10, 3)
     assert (outputs[:, 1] == 0).all()
+    one, same, other = (
+        forest_outputs(binary, SMILES[:30], 1 - classes_of_length(), SMILES[30:], seed) for seed in (1, 1, 2)
+    )
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
     numbers = TaskSpec(kind="regression", targets=("a",), loss="l1", metric="mae")
     length = np.array([[float(len(each))] for each in SMILES])
     assert np.abs(forest_outputs(numbers, SMILES[:30], length[:30], SMILES[30:]) - length[30:]).mean() < 1.0

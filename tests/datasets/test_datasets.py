@@ -111,6 +111,20 @@ class TestContract:
         assert batch.y.shape == (rows, 1 if store.task.kind == "multiclass" else store.schema.num_outputs)
 
 
+def test_the_seed_of_a_table_is_that_of_its_split(tmp_path):
+    with (tmp_path / "esol.csv").open("w", newline="") as file:
+        rows = [["C" * (k % 9 + 1) + "NO"[k % 2], k / 7] for k in range(60)]
+        header = ["smiles", "measured log solubility in mols per litre"]
+        csv.writer(file).writerows([header, *rows, ["xx(", 1.5]])
+    stores = [
+        build("esol", root=tmp_path / str(number), folder=tmp_path, options=BuildOptions(processes=1, seed=seed))
+        for number, seed in enumerate((None, 0, 1, 1))
+    ]
+    test = [store.split("test").tolist() for store in stores]
+    assert test[0] == test[1] != test[2] == test[3]
+    assert [(each.line, each.content) for each in stores[0].skipped] == [(62, "xx(")]
+
+
 def test_unknown_names():
     with pytest.raises(grit.GritError, match="unknown data set 'zimc', did you mean 'zinc'"):
         find_dataset("zimc")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grit
-from grit.datasets.files import SourceFile, checksum, data_root, extract, fetch, read_member, read_pickle, unpickle
+from grit.datasets.download import fetch
+from grit.datasets.files import SourceFile, checksum, data_root, extract, read_member, read_pickle, unpickle
 
 
 def test_where_data_is_kept(monkeypatch, tmp_path):

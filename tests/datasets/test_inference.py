@@ -30,6 +30,12 @@ def facts(*columns):
         ([[0, 1, ""], ["", 0, 1]], "multilabel", ()),
         ([[0.1, 2], [1, 0]], "regression", ()),
         ([[str(number / 7) for number in range(30)] + ["n.d."]], "regression", ()),
+        ([["1e0", "2e0", "3e0"]], "regression", ()),
+        ([["1e0", "0", "1"]], "binary", ("0", "1")),
+        ([["1", "+1", "2", "03"]], "multiclass", ("1", "2", "3")),
+        ([[1, 2, 2, 1]], "regression", ()),
+        ([["１", "２", "３"]], "multiclass", ("1", "2", "3")),
+        ([["-", "+", "+"]], "binary", ("+", "-")),
     ],
 )
 def test_what_is_inferred(columns, kind, classes):
@@ -50,6 +56,7 @@ def test_what_is_inferred(columns, kind, classes):
         ),
         ([[1, 2], ["x", "y"]], None, "'t1' holds text such as 'x'"),
         ([["a", "b", "c"] * 3], "regression", "regression needs numbers in 't0'; found for example a, b, c"),
+        ([[0.5, 1, 2, "high"], [1, 2, 3]], "regression", "found for example high, 0.5, 1"),
         ([[0, 1, 2]], "multilabel", "multilabel needs 0 or 1 everywhere"),
         ([[0, 1, 2]], "binary", "binary needs two classes"),
         ([[0, 1], [0, 1]], "multiclass", "multiclass has one target column, got 2"),
@@ -74,7 +81,14 @@ def test_parsing():
     assert (values[1], reason) == (7.0, None)
     assert numbers.parse(["", "n/a"]) == ((), "no target has a value")
     assert numbers.parse(["1", "high"]) == ((), "t1 is 'high', expected a number")
-    assert numbers.parse(["inf", "1"])[1] == "t0 is 'inf', expected a number"
+    for text in ("inf", "-inf", "1_000", "0x10", "1,5", "1 000"):
+        assert numbers.parse([text, "1"])[1] == f"t0 is {text!r}, expected a number"
+    for text in ("1e39", "-1e39", "1e-50", "1e308"):
+        beyond = f"t0 is {text!r}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
+        assert numbers.parse([text, "1"])[1] == beyond
+    for text, value in (("3e38", 3e38), ("1e-40", 1e-40), ("0", 0), ("-0.0", 0), (" 1.5 ", 1.5), ("１.５", 1.5)):
+        assert numbers.parse([text, "1"]) == ((value, 1.0), None)
+    assert math.isnan(numbers.parse(["nan", "1"])[0][0])
     words = infer_targets(facts(["yes", "no"]))
     assert words.parse(["yes"]) == ((1.0,), None)
     assert words.parse(["maybe"]) == ((), "t0 is 'maybe', expected one of no, yes")

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from grit.datasets import molecules
 from grit.datasets.molecules import (
+    MAX_ATOMS,
     MAX_SMILES_LENGTH,
     ZINC_ATOMS,
     murcko_scaffold,
@@ -39,6 +40,14 @@ ZINC = Path(__file__).parents[3] / "shared" / "data" / "zinc"
 needs_zinc = pytest.mark.skipif(not ZINC.is_dir(), reason="the ZINC tables are not part of the repository")
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+
+
+def network(left: int, right: int) -> str:
+    """Atoms of one kind that are each bound to all of another kind: RDKit's search for rings takes minutes from 20 on."""
+    bonds = {(i, j): number for number, (i, j) in enumerate(product(range(left), range(right)), 10)}
+    atoms = [[bonds[i, j] for j in range(right)] for i in range(left)]
+    atoms += [[bonds[i, j] for i in range(left)] for j in range(right)]
+    return ".".join("*" + "".join(f"%({number})" for number in bonds) for bonds in atoms)
 
 
 def rows_of(name: str, *, step: int, count: int) -> Iterator[tuple[int, dict[str, str]]]:
@@ -83,12 +92,33 @@ class TestReadSmiles:
             ("Cc", "non-ring atom 1 marked aromatic"),
             ("[CH999]", "not a possible molecule"),
             ("C" * (MAX_SMILES_LENGTH + 1), "longer than 20000 characters"),
+            ("C" * 5_000, "5,000 atoms, at most 1,000 are read"),
+            ("C" * (MAX_ATOMS + 1), "1,001 atoms, at most 1,000 are read"),
+            ("O" + "C([2H])([2H])" * 400, "1,201 atoms, at most 1,000 are read"),
+            (network(20, 20), "361 rings, at most 300 are read"),
+            (network(4, 80), "an atom with 80 neighbours, at most 16 are read"),
+            (network(16, 16)[:-1], "not valid SMILES"),
         ],
     )
     def test_bad_input_gives_a_short_reason(self, smiles: str, reason: str) -> None:
         with pytest.raises(GritError) as caught:
             read_smiles(smiles)
         assert str(caught.value) == reason
+
+    @pytest.mark.parametrize(
+        ("smiles", "atoms"),
+        [
+            ("C" * MAX_ATOMS, 1_000),
+            ("C([H])([H])" * 600, 600),
+            (network(9, 9), 18),
+            (".".join("C" * MAX_ATOMS), 1_000),
+            ("C(" * 900 + "C" + ")" * 900, 901),
+        ],
+    )
+    def test_large_molecules_within_the_limits(self, smiles: str, atoms: int) -> None:
+        """Each takes RDKit at most seconds, where the ones beyond the limits take minutes or the memory."""
+        assert ogb_graph(smiles).x.shape[0] == atoms
+        murcko_scaffold(smiles)
 
     def test_a_molecule_of_nothing_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Chem, "MolFromSmiles", lambda smiles: Chem.Mol())
@@ -309,6 +339,11 @@ class TestZincTarget:
         (ASPIRIN, "c1ccccc1"),
         ("c1ccccc1CCc1ccccc1", "c1ccc(CCc2ccccc2)cc1"),
         ("C[C@H]1CC[C@@H](O)CC1", "C1CCCCC1"),
+        (
+            "C1CC[C@H]2CCCC[C@@H]2C1",
+            "C1CCC2CCCCC2C1",
+        ),  # these centres belong to the scaffold, and still it has no stereo
+        ("O=C1CC/C=C/CCCC1", "O=C1CCC=CCCCC1"),
         ("O=C1CCCCC1", "O=C1CCCCC1"),
         ("Cn1cccc1", "c1cc[nH]c1"),
         ("Cc1ccncc1.Cl", "c1ccncc1"),

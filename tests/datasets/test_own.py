@@ -6,10 +6,13 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import grit
 from grit.datasets import from_csv, from_networkx, from_pyg, from_smiles
+from grit.datasets.table import Table
 from grit.graphs.store import GraphStore
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -64,7 +67,7 @@ def test_every_row_is_accounted_for(tmp_path):
     assert (len(store), store.manifest.rows, store.manifest.skipped) == (count - broken, count, broken)
     assert broken > 50
     listed = store.skipped
-    assert sorted([*store.rows.tolist(), *(row.row for row in listed)]) == list(range(count))
+    assert sorted([*store.rows.tolist(), *(row.line - 2 for row in listed)]) == list(range(count))
     reasons = " ".join(sorted({row.reason for row in listed}))
     for part in (
         "empty line",
@@ -79,6 +82,98 @@ def test_every_row_is_accounted_for(tmp_path):
     assert store.targets(np.array([index]))[0, 0] == pytest.approx(50_001 % 13 + 0.5)
 
 
+def test_one_open_quote_loses_one_row(tmp_path):
+    lines = [f"{SMILES[k % 10]},{k}.5" for k in range(60)]
+    lines[3] = '"CCO,3.5'
+    (tmp_path / "t.csv").write_text("\n".join(["smiles,y", *lines]))
+    store = from_csv(tmp_path / "t.csv", targets="y", processes=1, out=tmp_path / "s")
+    assert len(store) == 59
+    assert [(each.line, each.reason[:19]) for each in store.skipped] == [(5, "a quote opens a cel")]
+    assert store.rows.tolist() == [k for k in range(60) if k != 3]
+    assert (tmp_path / "s" / "skipped.csv").read_text().startswith("line,content,reason\n5,")
+
+
+def test_targets_beyond_32_bits_are_listed(tmp_path):
+    values = ["0.5", "1e39", "1.5", "-1e39", "2.5", "inf", "1e-50", "3.5", "nan", "4.5"]
+    path = write_csv(tmp_path / "t.csv", [*zip(SMILES, values, strict=True), *((smiles, 5.5) for smiles in SMILES)])
+    store = from_csv(path, targets="y", processes=1)
+    assert np.isfinite(store.targets(np.arange(len(store)))).all()
+    assert [(each.line, each.reason.split(",")[0]) for each in store.skipped] == [
+        (3, "y is '1e39'"),
+        (5, "y is '-1e39'"),
+        (7, "y is 'inf'"),
+        (8, "y is '1e-50'"),
+        (10, "no target has a value"),
+    ]
+
+
+def test_lines_are_those_of_an_editor(tmp_path):
+    rows = [("CCO", "two\nlines", 1.5, "train"), ("xx(", "", 2.5, "train"), ("CCN", "", 3.5, "later")]
+    path = write_csv(tmp_path / "t.csv", [*rows, ("CF", "", 1.5, "val")], ("smiles", "note", "y", "fold"))
+    assert path.read_text().splitlines()[4 - 1].startswith("xx(")
+    store = from_csv(path, targets="y", processes=1)
+    assert [(each.line, each.content) for each in store.skipped] == [(4, "xx(")]
+    assert store.rows.tolist() == [0, 2, 3]
+    with pytest.raises(grit.GritError, match="line 5 says 'later', expected train, val or test"):
+        from_csv(path, targets="y", split="column:fold", processes=1)
+    (tmp_path / "s.csv").write_text("line,split\n2,test\n5,train\n6,val\n")
+    by_line = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
+    assert [by_line.split(name).tolist() for name in ("train", "val", "test")] == [[1], [2], [0]]
+
+
+def test_formulas_do_not_reach_the_list_of_skipped_rows(tmp_path):
+    cell = '=HYPERLINK("http://x","y")'
+    path = write_csv(tmp_path / "t.csv", [*[(smiles, k + 0.5) for k, smiles in enumerate(SMILES)], (cell, 1.5)])
+    store = from_csv(path, targets="y", processes=1, out=tmp_path / "s")
+    with (tmp_path / "s" / "skipped.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1] == ["12", f"'{cell}", "not valid SMILES"]
+    assert store.skipped[0].content == cell
+
+
+def test_a_list_of_skipped_rows_from_before_lines_were_counted(tmp_path):
+    store = from_csv(
+        write_csv(tmp_path / "t.csv", [(smiles, 0.5 + k) for k, smiles in enumerate([*SMILES, "xx("])]),
+        targets="y",
+        processes=1,
+        out=tmp_path / "s",
+    )
+    listed = store.skipped
+    (tmp_path / "s" / "skipped.csv").write_text("row,content,reason\n10,xx(,not valid SMILES\n")
+    assert store.skipped == listed
+
+
+def test_molecules_beyond_the_limits_are_listed(tmp_path):
+    """A chain of 5,000 carbons took minutes of a scaffold split, and 15,000 atoms all memory."""
+    rows = [*((f"C{'C' * k}1CCCC1", k + 0.5) for k in range(20)), *((f"C1{'C' * k}C1", k + 0.5) for k in range(1, 11))]
+    path = write_csv(tmp_path / "t.csv", [("C" * 5_000, 1.5), *rows, ("C" * 15_000, 2.5)])
+    store = from_csv(path, targets="y", split="scaffold", processes=1)
+    assert [(each.line, each.reason) for each in store.skipped] == [
+        (2, "5,000 atoms, at most 1,000 are read"),
+        (33, "15,000 atoms, at most 1,000 are read"),
+    ]
+
+
+CELLS = st.sampled_from(
+    ["CC", "c1ccccc1", "C1CC", "", "0.5", "1e39", "nan", "-2", '"', '"a', "a\nb", "=1+1", "x,y", " "]
+)
+
+
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=10), st.booleans())
+def test_every_line_is_a_graph_or_listed(tmp_path_factory, rows, quoted):
+    """Whatever stands in a table, each of its lines belongs to one graph or one listed row."""
+    path = tmp_path_factory.getbasetemp() / "cells.csv"
+    good = [["CCO", "a", "0.5"], ["CCN", "", "1.5"], ["CF", "two\nlines", "2.5"]] * 30
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([["smiles", "note", "y"], *good, *(rows if quoted else [])])
+        file.write("" if quoted else "".join(",".join(row) + "\n" for row in rows))
+    store = from_csv(path, targets="y", task="regression", processes=1)
+    assert store.rows.tolist()[:90] == list(range(90))
+    assert len(store) + len(store.skipped) == store.manifest.rows
+    records = {record.line: number for number, record in enumerate(Table(path).records())}
+    assert sorted([*store.rows.tolist(), *(records[each.line] for each in store.skipped)]) == list(range(len(records)))
+    assert np.isfinite(store.targets(np.arange(len(store)))).all()
+
+
 def test_labels_that_are_missing_are_kept(tmp_path):
     path = write_csv(
         tmp_path / "t.csv", [("CC", 0, ""), ("CO", "", 1), ("CN", 1, 0), ("CF", "", "")], ("smiles", "a", "b")
@@ -89,7 +184,7 @@ def test_labels_that_are_missing_are_kept(tmp_path):
     assert math.isnan(y[0, 1])
     assert math.isnan(y[1, 0])
     assert y[2].tolist() == [1.0, 0.0]
-    assert [(row.row, row.reason) for row in store.skipped] == [(3, "no target has a value")]
+    assert [(row.line, row.reason) for row in store.skipped] == [(5, "no target has a value")]
 
 
 def test_words_as_classes(tmp_path):
@@ -106,14 +201,17 @@ def test_splits(tmp_path):
     by_column = from_csv(path, targets="y", split="column:fold", processes=1)
     assert by_column.split("val").tolist() == [1, 4, 7]
     (tmp_path / "s.csv").write_text("row,split\n0,test\n1,train\n2,val\n")
-    by_file = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
-    assert (by_file.split("test").tolist(), by_file.split("train").tolist()) == ([0], [1])
+    by_row = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
+    (tmp_path / "s.csv").write_text("line,split\n2,test\n3,train\n4,val\n")
+    by_line = from_csv(path, targets="y", split=f"file:{tmp_path / 's.csv'}", processes=1)
+    for by_file in (by_row, by_line):
+        assert (by_file.split("test").tolist(), by_file.split("train").tolist()) == ([0], [1])
     benzenes = [(f"c1ccccc1{'C' * k}", k + 0.5, "") for k in range(12)]
     others = [("C1CCCC1", 1.5, ""), ("C1CCCCC1", 1.5, ""), ("c1ccncc1", 1.5, ""), ("c1ccoc1", 1.5, "")]
     path = write_csv(tmp_path / "u.csv", [*others, *benzenes], ("smiles", "y", "fold"))
     by_scaffold = from_csv(path, targets="y", split="scaffold", processes=1)
     assert by_scaffold.split("train").tolist() == list(range(4, 16))
-    with pytest.raises(grit.GritError, match="row 0 says '', expected train"):
+    with pytest.raises(grit.GritError, match="line 2 says '', expected train"):
         from_csv(path, targets="y", split="column:fold", processes=1)
 
 
@@ -143,7 +241,7 @@ def test_no_smiles_column_and_no_readable_row(tmp_path):
         from_csv(path, targets="y")
     path = write_csv(tmp_path / "t.csv", [("))", 1.5), ("((", 2.5)])
     for out in (None, tmp_path / "s"):
-        with pytest.raises(grit.GritError, match="row 0: not valid SMILES"):
+        with pytest.raises(grit.GritError, match="line 2: not valid SMILES; line 3: not valid SMILES"):
             from_csv(path, targets="y", out=out, processes=1)
 
 
@@ -176,6 +274,20 @@ def test_from_smiles():
     assert several.task.targets == ("y0", "y1")
     with pytest.raises(grit.GritError, match="expected one row for each of 10 molecules"):
         from_smiles(SMILES, [1.0, 2.0])
+    with pytest.raises(grit.GritError, match="a list of SMILES has no columns"):
+        from_smiles(SMILES, range(10), split="column:fold")
+
+
+def test_entries_of_a_list_that_are_no_text():
+    store = from_smiles([*SMILES[:3], None, float("nan"), b"CC", 7], np.arange(7) + 0.5, processes=1)
+    assert [(each.line, each.reason) for each in store.skipped] == [
+        (3, "not text but NoneType"),
+        (4, "not text but float"),
+        (5, "not text but bytes"),
+        (6, "not text but int"),
+    ]
+    with pytest.raises(grit.GritError, match="entry 0: not text but NoneType"):
+        from_smiles([None] * 3, [0.5, 1.5, 2.5], processes=1)
 
 
 def ring(n, **fields):
@@ -205,6 +317,16 @@ def test_what_is_inferred_from_graphs(graphs, level, kind, outputs):
     assert (store.schema.level, store.task.kind, store.schema.num_outputs) == (level, kind, outputs)
 
 
+@pytest.mark.parametrize(
+    ("labels", "task", "classes"),
+    [([1, 2], "binary", ("1", "2")), ([0, 1], "binary", ("0", "1")), ([3, 5, 9], "multiclass", ("3", "5", "9"))],
+)
+def test_classes_of_graphs_are_numbered_from_0(labels, task, classes):
+    store = from_pyg([ring(n, y=torch.tensor([labels[n % len(labels)]])) for n in range(3, 12)], task=task)
+    assert store.task.classes == classes
+    assert store.targets(np.arange(9))[:, 0].tolist() == [n % len(labels) for n in range(3, 12)]
+
+
 def test_features_of_graphs():
     def features(**fields):
         schema = from_pyg([ring(3, y=torch.tensor([float(k)]), **fields) for k in range(4)]).schema
@@ -224,6 +346,11 @@ def test_features_of_graphs():
         ([ring(3, y=torch.zeros(2))] * 3, "graph 0: y has 2 rows and the graph 3 nodes"),
         ([ring(3, x=torch.tensor([-1, 0, 0]), y=torch.tensor([0.5]))] * 3, "negative category -1"),
         ([ring(3, y=torch.tensor([0.5]))], "at least 3 are needed"),
+        ([ring(3, y=torch.tensor([each])) for each in (0.5, 1.5, float("inf"))], r"targets \[inf\] are infinite"),
+        (
+            [ring(3, y=torch.tensor([each], dtype=torch.float64)) for each in (0.5, 1.5, -1e39)],
+            r"targets \[-1e\+39\] are infinite, or beyond 32-bit numbers",
+        ),
         (
             [ring(3, y=torch.tensor([0.5]), edge_weight=torch.ones(3))] * 3,
             r"carry edge_weight, which a store does not keep. Delete it \(del data.edge_weight\)",

@@ -55,7 +55,7 @@ def test_one_scaffold_cannot_be_split():
 def test_names():
     parts = named_split(["train", "Valid", " TEST", "dev"], [4, 5, 6, 7], "here")
     assert {name: part.tolist() for name, part in parts.items()} == {"train": [0], "val": [1, 3], "test": [2]}
-    with pytest.raises(grit.GritError, match="here: row 5 says 'later', expected train, val or test"):
+    with pytest.raises(grit.GritError, match="here: line 5 says 'later', expected train, val or test"):
         named_split(["train", "later"], [4, 5], "here")
 
 
@@ -75,9 +75,13 @@ def test_files(tmp_path):
         ("s.json", "[1]", "must be of the form"),
         ("s.json", '{"train": [1.5]}', "'train' must be train, val or test with a list of row numbers"),
         ("s.json", '{"later": [1]}', "'later' must be train"),
-        ("s.csv", "row,split\nx,train\n", "row 0 is not a row number"),
-        ("s.csv", "row,split\n1,later\n", "row 0 is not a row number and train, val or test"),
+        ("s.csv", "row,split\nx,train\n", "line 2: expected a row number and train, val or test"),
+        ("s.csv", "row,split\n1,later\n", "line 2: expected a row number and train, val or test"),
         ("s.csv", "a,b\n", "has no column 'row'"),
+        ("s.csv", "row,split\n1,train\n2,train,more\n", "line 3: 3 fields, the header has 2"),
+        ("s.csv", "row,split\n1,train\n1,test\n", "names the row 1 twice"),
+        ("s.json", '{"train": [1, 2], "test": [2]}', "names the row 2 twice"),
+        ("s.json", '{"val": [1], "valid": [1]}', "names the row 1 twice"),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):

@@ -176,6 +176,14 @@ def test_without_rrwp_or_with_other_steps_it_is_computed():
     same(grit.PairBatch.from_data_list([stale], 3), grit.PairBatch.from_data_list([bare(stale)], 3))
 
 
+@given(ANY, st.integers(1, 4), st.integers(1, 3))
+def test_more_steps_than_asked_for_are_not_taken(data, walk_steps, more):
+    wanted = grit.PairBatch.from_data_list([data], walk_steps)
+    for make in batches([grit.AddRRWP(walk_steps + more)(data)], walk_steps):
+        assert make().pair_encoding.shape[1] == walk_steps
+        same(make(), wanted)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_values_kept_in_other_types(dtype):
     data = grit.AddRRWP(3)(path(edge_weight=torch.tensor([1.0, 1, 3, 1, 7, 1])))

@@ -61,6 +61,52 @@ def test_worker_processes_give_the_same(store, workers):
         assert torch.equal(a.graphs.edge_index, b.graphs.edge_index)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encoding": "rwse", "walk_steps": 5},
+        {"encoding": "spd", "walk_steps": 4},
+        {"pairs": "edges"},
+        {"dtype": torch.float64},
+        {"encoding": "rwse", "pairs": "edges", "dtype": torch.float64, "max_pairs": 150},
+    ],
+)
+def test_worker_processes_give_the_same_with_every_option(store, options):
+    here, there = list(loader(store, **options)), list(loader(store, num_workers=2, **options))
+    usual = list(loader(store))
+    assert len(here) == len(there)
+    differs = False
+    for a, b, other in zip(here, there, usual, strict=False):
+        differs |= (
+            a.pair_encoding.shape != other.pair_encoding.shape or a.pair_encoding.dtype != other.pair_encoding.dtype
+        )
+        for name in ("node_encoding", "pair_encoding", "log_degree", "y"):
+            one, two = getattr(a, name), getattr(b, name)
+            assert one.dtype == two.dtype, name
+            assert torch.equal(one, two), name
+        assert torch.equal(a.pairs.edge_pair, b.pairs.edge_pair)
+        assert a.num_pairs == b.num_pairs
+    assert differs  # otherwise the options would not matter here
+
+
+def test_a_budget_that_is_met_exactly(tmp_path):
+    """Graphs of 2, 2, 4, 1, 3, 3, 1 and 5 nodes: 4 + 4 pairs, 16, 1 + 9, 9 + 1, and one that is too large alone."""
+    sizes = [2, 2, 4, 1, 3, 3, 1, 5]
+    edges = torch.zeros(2, 0, dtype=torch.long)
+    graphs = [
+        Data(x=torch.ones(n, 1), edge_index=edges, y=torch.tensor([float(number)])) for number, n in enumerate(sizes)
+    ]
+    store = from_pyg(graphs, splits={"train": range(8)})
+
+    def batches(budget):
+        batch_list = list(loader(store, shuffle=False, max_pairs=budget))
+        return numbers(batch_list), [batch.num_pairs for batch in batch_list]
+
+    assert batches(8) == ([[0, 1], [2], [3], [4], [5], [6], [7]], [8, 16, 1, 9, 9, 1, 25])
+    assert batches(10) == ([[0, 1], [2], [3, 4], [5, 6], [7]], [8, 16, 10, 10, 25])
+    assert batches(24) == ([[0, 1, 2], [3, 4, 5, 6], [7]], [24, 20, 25])
+
+
 def test_budget_of_pairs(store):
     for batch in loader(store, max_pairs=200).epoch(0):
         assert batch.num_pairs <= 200

@@ -1,3 +1,6 @@
+from functools import partial
+from itertools import combinations
+
 import pytest
 import torch
 
@@ -52,3 +55,22 @@ def test_numbers_beyond_32_bits_go_on_with_another_key():
     first, second = (module._mix((seed ^ module._mix_word(upper)).to(torch.int32)) for upper in (0, 1))
     numbers = torch.arange(1000, dtype=torch.int32)
     assert not torch.equal(module._mix(numbers ^ first) > 0, module._mix(numbers ^ second) > 0)
+
+
+def test_masks_of_other_seeds_and_of_numbers_beyond_32_bits_are_independent(monkeypatch):
+    """Of every 2^32 elements the first 20,000, for neighbouring seeds: any two of these masks agree as by chance."""
+    n, probability = 20_000, 0.3
+    monkeypatch.setattr(module.torch, "arange", partial(shortened, torch.arange, n))
+    threshold = module._signed(module.threshold(probability) ^ 0x80000000)
+    masks = {}
+    for seed in range(8):
+        pieces = module._hashes(3 * 2**32 + n, torch.tensor(seed)).view(4, n) >= threshold
+        masks |= {(seed, upper): pieces[upper] for upper in range(4)}
+    expected = probability**2 + (1 - probability) ** 2
+    for (name, first), (other, second) in combinations(masks.items(), 2):
+        agreement = (first == second).double().mean().item()
+        assert abs(agreement - expected) < 5 * (expected * (1 - expected) / n) ** 0.5, (name, other)
+
+
+def shortened(arange, most, count, **options):
+    return arange(min(count, most), **options)

@@ -194,3 +194,13 @@ def test_classes():
     assert undistinguished([0, 0, 0, 1, 2, 2]) == 4
     assert is_finer([0, 1, 2], [0, 0, 1])
     assert not is_finer([0, 0, 1], [0, 1, 2])
+
+
+@pytest.mark.parametrize("walk_steps", range(61, 68))
+def test_walks_are_exact_on_both_sides_of_64_bits(walk_steps):
+    """A path of three nodes, c = 2: from an end, all walks are at the middle after an odd number of steps, else at both ends."""
+    *_, last = scaled_walks(of(nx.path_graph(3)), 2, walk_steps)
+    steps = walk_steps - 1
+    expected = [0, 2**steps, 0] if steps % 2 else [2 ** (steps - 1), 0, 2 ** (steps - 1)]
+    assert last.tolist()[0] == expected
+    assert {sum(row) for row in last.tolist()} == {2**steps}

@@ -44,8 +44,9 @@ def test_several_targets_and_missing_ones():
 def test_classification_with_names():
     model = grit.GritClassifier(epochs=40, overrides=TINY).fit(SMILES, OXYGEN)
     assert model.classes_.tolist() == ["nitrogen", "oxygen"]
-    assert set(model.predict(SMILES)) <= {"nitrogen", "oxygen"}
     chances = model.predict_proba(SMILES)
+    assert (model.predict(SMILES) == OXYGEN).mean() > 0.8
+    assert model.predict(SMILES).tolist() == model.classes_[chances.argmax(1)].tolist()
     assert roc_auc_score(OXYGEN == "oxygen", chances[:, 1]) > 0.9
     assert chances.shape == (48, 2)
     np.testing.assert_allclose(chances.sum(1), 1, atol=1e-6)
@@ -55,10 +56,23 @@ def test_three_classes_of_graphs():
     graphs = small_graphs(count=40)[1:]
     y = np.array([graph.num_nodes % 3 for graph in graphs])
     model = grit.GritClassifier(epochs=1, overrides=TINY).fit(graphs, y)
-    assert set(model.predict(graphs)) <= {0, 1, 2}
     assert model.predict_proba(graphs).shape == (39, 3)
+    assert model.predict(graphs).tolist() == model.predict_proba(graphs).argmax(1).tolist()
     assert "y" in graphs[0]
     assert graphs[0].y.dtype.is_floating_point  # the user's graphs are left as they were
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("labels", [(1, 2), (7, 3), ("b", "a")])
+def test_any_two_labels(labels, graphs):
+    """Labels stand for classes, whatever they are: the same model for (0, 1), (1, 2) and (7, 3)."""
+    items = small_graphs(count=40)[1:] if graphs else SMILES
+    first = np.array([k % 3 == 0 for k in range(len(items))])
+    model = grit.GritClassifier(epochs=2, overrides=TINY).fit(items, np.where(first, *sorted(labels)))
+    plain = grit.GritClassifier(epochs=2, overrides=TINY).fit(items, np.where(first, 0, 1))
+    assert model.classes_.tolist() == sorted(labels)
+    np.testing.assert_array_equal(model.predict_proba(items), plain.predict_proba(items))
+    assert model.predict(items).tolist() == [sorted(labels)[number] for number in plain.predict(items)]
 
 
 def test_graphs_regression():
@@ -85,6 +99,14 @@ def test_the_same_seed_gives_the_same_predictions():
         grit.GritRegressor(epochs=1, overrides=TINY, seed=5).fit(SMILES, CARBONS).predict(SMILES) for _ in range(2)
     )
     assert np.array_equal(first, second)
+    # The seed decides the weights and the validation part.
+    other = grit.GritRegressor(epochs=1, overrides=TINY, seed=6).fit(SMILES, CARBONS)
+    assert not np.allclose(first, other.predict(SMILES))
+    assert other.predictor_.recipe.train.seed == 6
+    parts = [
+        grit.GritRegressor(seed=seed)._store(SMILES, CARBONS, "regression").split("val").tolist() for seed in (5, 5, 6)
+    ]
+    assert parts[0] == parts[1] != parts[2]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +116,21 @@ def test_the_same_seed_gives_the_same_predictions():
             grit.GritRegressor,
             ["CC", "xx(", "CO", "CN"],
             [1.0, 2.0, 3.0, 4.5],
-            r"1 SMILES cannot be read; the first is 'xx\('",
+            r"X\[1\] is 'xx\(', which cannot be used: not valid SMILES",
         ),
+        (
+            grit.GritRegressor,
+            ["CC", "CF", None, "CO", "CN"],
+            [1.0, 2.0, 3.0, 4.5, 5.0],
+            r"X\[2\] is 'None', which cannot be used: not text but NoneType",
+        ),
+        (
+            grit.GritRegressor,
+            SMILES,
+            np.where(np.arange(len(SMILES)) == 3, np.inf, CARBONS),
+            rf"X\[3\] is '{SMILES[3]}', which cannot be used: y is 'inf', expected a number",
+        ),
+        (grit.GritRegressor, [*small_graphs(3), None], [1.0, 2.0, 3.0, 4.0], r"X\[3\] is no graph but NoneType"),
         (grit.GritRegressor, ["CC"], [1.0, 2.0], "X has 1 entries and y has 2"),
         (grit.GritClassifier, ["CC", "CO", "CN"], ["a", "a", "a"], "only the class"),
         (

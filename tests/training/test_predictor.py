@@ -1,5 +1,7 @@
 import csv
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from grit.training.predict_table import predict_stored, predict_table
 from grit.training.presets import preset_recipe
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
+from grit.whole_file import whole_file
 from tests.training.small import small_graphs, small_recipe, small_store
 
 TINY = (
@@ -35,12 +38,12 @@ def molecules(tmp_path_factory):
     return folder / "run", store, result
 
 
-def run_on_table(folder, rows, header, **options):
+def run_on_table(folder, rows, header, overrides=(), **options):
     path = folder / "t.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     store = from_csv(path, targets=header[1:], processes=1, **options)
-    train(preset_recipe("fast", store.schema, *TINY), folder / "run", store=store, options=CPU)
+    train(preset_recipe("fast", store.schema, *TINY, *overrides), folder / "run", store=store, options=CPU)
     return grit.load(folder / "run")
 
 
@@ -77,6 +80,34 @@ def test_unreadable_smiles_are_nan_and_named(molecules):
         predictor.predict("CCO")
     with pytest.raises(grit.GritError, match="the list is empty"):
         predictor.predict([])
+
+
+def test_entries_that_are_no_text_are_nan_and_named(molecules):
+    predictor = grit.load(molecules[0])
+    items = ["CCO", None, "CCN", float("nan"), b"CC", 7, "xx("]
+    with pytest.warns(UserWarning, match=r"5 SMILES cannot be read: 1 \('None': not text but NoneType\); 3 ") as told:
+        outputs = predictor.predict(items)
+    assert "4 (\"b'CC'\": not text but bytes); 5 ('7': not text but int); 6 ('xx(': not valid" in str(told[0].message)
+    assert np.isnan(outputs[:, 0]).tolist() == [False, True, False, True, True, True, True]
+    np.testing.assert_allclose(outputs[[0, 2]], predictor.predict(["CCO", "CCN"]), rtol=1e-5)
+    with pytest.raises(grit.GritError, match=r"none of the SMILES can be read: 0 \('None': not text but NoneType\)"):
+        predictor.predict([None])
+    with pytest.raises(grit.GritError, match="entry 1 is no graph but str; pass graphs alone, or SMILES alone"):
+        predictor.predict([small_graphs(2)[1], "CCO"])
+
+
+def test_a_few_large_molecules_do_not_share_a_batch(molecules, monkeypatch):
+    predictor = grit.load(molecules[0])
+    sizes = []
+    make = grit.PairBatch.from_graphs
+    monkeypatch.setattr(
+        grit.PairBatch,
+        "from_graphs",
+        lambda graphs, *args, **more: sizes.append(len(graphs)) or make(graphs, *args, **more),
+    )
+    outputs = predictor.predict(["C" * 800, "C" * 801, "CC", "CCC", "C" * 802])
+    assert sizes == [1, 3, 1]  # at most as many pairs as the largest molecule has
+    assert not np.isnan(outputs).any()
 
 
 def test_runs_on_graphs(tmp_path):
@@ -177,6 +208,138 @@ def test_a_table_is_predicted_row_by_row(molecules, tmp_path):
     wanted = predictor.predict(["CCO", "CCN", *[row[1] for row in rows[5:]]])[:, 0]
     got = [float(line[2]) for line in lines if line[2]]
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+BAD = {
+    "CC,x": "3 fields, the header has 2",
+    "xx(": "not valid SMILES",
+    "": "1 fields, the header has 2",
+    '"CCO': "a quote opens a cell and does not close it",
+    "c1cc1": "Can't kekulize mol.",
+    "C" * 1500: "1,500 atoms, at most 1,000 are read",
+    "[Xe]": "atom 'Xe' is not among the 21 of ZINC",
+}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_bad_row_gets_its_own_reason(molecules, tmp_path, processes):
+    """Pieces are of 512 rows; bad ones of all kinds stand in each of four."""
+    bad = dict(zip([0, 7, 511, 512, 513, 600, 1023, 1024, 1100, 1535, 1536, 1700, 1799], [*BAD, *BAD], strict=False))
+    smiles = [bad.get(k, "C" * (k % 7 + 1) + "NOS"[k % 3]) for k in range(1800)]
+    lines = [f"{k}" if smiles[k] == "" else f"{k},{smiles[k]}" for k in range(1800)]
+    (tmp_path / "in.csv").write_text("\n".join(["id,smiles", *lines]))
+    predictor = grit.load(molecules[0])
+    found = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", processes=processes)
+    assert found == (1800, len(bad))
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [str(k) for k in range(1800)]
+    notes = {k: row["prediction_note"] for k, row in enumerate(rows) if row["prediction_note"]}
+    assert list(notes) == list(bad)
+    for k, note in notes.items():
+        assert note.startswith(BAD[bad[k]])
+        assert rows[k]["constrained solubility_pred"] == ""
+    readable = [k for k in range(1800) if k not in bad]
+    wanted = predictor.predict([smiles[k] for k in readable])[:, 0]
+    got = [float(rows[k]["constrained solubility_pred"]) for k in readable]
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_formulas_do_not_pass_through(molecules, tmp_path):
+    """And our own output is input again."""
+    predictor = grit.load(molecules[0])
+    cells = [["=1+1", "CCO", "-1.5"], ["@SUM(A1)", "=CC", "+3"], ["\t=1+1", "CCN", "1e-5"], ["-", "[O-]C", "'=x"]]
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["name", "smiles", "-logS"], *cells])
+    predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", processes=1)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header[:3] == ["name", "smiles", "'-logS"]
+    assert [row[:3] for row in rows] == [
+        ["'=1+1", "CCO", "-1.5"],
+        ["'@SUM(A1)", "'=CC", "+3"],
+        ["'\t=1+1", "CCN", "1e-5"],
+        ["-", "[O-]C", "'=x"],
+    ]
+    assert [row[-1] for row in rows] == ["", "not valid SMILES", "", ""]
+    text = (
+        (tmp_path / "out.csv").read_text().replace("prediction_note", "a").replace("constrained solubility_pred", "b")
+    )
+    (tmp_path / "again.csv").write_text(text)
+    predict_table(predictor, tmp_path / "again.csv", tmp_path / "out.csv", processes=1)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        again = list(csv.reader(file))
+    assert again[0][:3] == header[:3]
+    assert [row[:5] for row in again[1:]] == rows
+    assert [row[-2:] for row in again[1:]] == [row[3:] for row in rows]
+
+
+def test_where_predictions_go(molecules, tmp_path, monkeypatch):
+    predictor = grit.load(molecules[0])
+    table = tmp_path / "in.csv"
+    table.write_text("smiles\nCC\n")
+    (tmp_path / "same.csv").symlink_to(table)
+    os.mkfifo(tmp_path / "pipe")
+    for out, message in (
+        (tmp_path, "it is a folder. Name the CSV to write"),
+        (tmp_path / "absent" / "out.csv", "there is no folder '.*absent'"),
+        (table / "out.csv", "there is no folder '.*in.csv'"),
+        (table, "is the table to read; name another CSV to write"),
+        (tmp_path / "same.csv", "is the table to read"),
+        (tmp_path / "pipe", "it is no ordinary file"),
+    ):
+        with pytest.raises(grit.GritError, match=message):
+            predict_table(predictor, table, out, processes=1)
+    assert table.read_text() == "smiles\nCC\n"
+
+    really = Path.open
+
+    def refuse(path, mode="r", *args, **options):
+        if "x" in mode:
+            raise PermissionError(13, "Permission denied")  # as of a folder that is read-only, which root can write to
+        return really(path, mode, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(grit.GritError, match=r"cannot write .*out.csv': Permission denied\."):
+        predict_table(predictor, table, tmp_path / "out.csv", processes=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "pipe", "same.csv"]
+
+
+def test_what_a_killed_prediction_left_is_removed(molecules, tmp_path):
+    """The next prediction to the same place removes it; one that fails leaves what was there."""
+    predictor = grit.load(molecules[0])
+    (tmp_path / "in.csv").write_text("smiles\nCC\n")
+    out = tmp_path / "out.csv"
+    with whole_file(out):
+        (left,) = tmp_path.glob(".out.csv.*")
+        kept = left.read_bytes()
+    left.write_bytes(kept + b"half a line")
+    predict_table(predictor, tmp_path / "in.csv", out, processes=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+    before = out.read_bytes()
+    (tmp_path / "in.csv").write_bytes(b"smiles\n" + b"CC\n" * 1000 + b"\xff\n")
+    with pytest.raises(grit.GritError, match="line 1002 is not UTF-8"):
+        predict_table(predictor, tmp_path / "in.csv", out, processes=1)
+    assert out.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_classes_keep_their_names(tmp_path):
+    """Words that are easy to tell apart, learned and then written beside each molecule."""
+    words = {"N": "amine", "O": "=ether", "S": "sulfide"}
+    rows = [["C" * (k % 5 + 1) + "NOS"[k % 3] + "C" * (k % 2), words["NOS"[k % 3]]] for k in range(60)]
+    options = ("train.epochs=40", "train.lr=1e-2", "train.batch_size=8", "model.pooling=sum", "model.hidden_dim=16")
+    predictor = run_on_table(tmp_path, rows, ["smiles", "y"], overrides=options)
+    assert predictor.classes == ("=ether", "amine", "sulfide")
+    predict_table(predictor, tmp_path / "t.csv", tmp_path / "out.csv", probabilities=True, processes=1)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    right = [line["y_pred"] == line["y"] for line in lines]
+    assert np.mean(right) > 0.7
+    chances = [float(line[f"y_prob_{line['y'].removeprefix(chr(39))}"]) for line in lines]
+    assert np.mean(chances) > 0.5
+    named = predictor.predict_classes([row[0] for row in rows])
+    assert named == [line["y_pred"].removeprefix("'") for line in lines]
 
 
 def test_bad_tables_to_predict(molecules, tmp_path):

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
+import grit
 from grit.training.checkpoint import read_checkpoint
 from grit.training.run_folder import RunFolder
 from tests.training.small import small_store
 
 PROGRAM = """
 import os, signal, sys
+import grit
+assert grit.__file__ == os.environ["GRIT_UNDER_TEST"], grit.__file__
 import numpy as np
 from tests.training.small import *
 from grit.datasets import load
@@ -52,10 +55,15 @@ def run(tmp_path, name, processes, *extra, code=0):
             str(processes),
             *arguments,
         ]
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
+    paths = [str(Path(grit.__file__).parents[1]), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "GRIT_UNDER_TEST": grit.__file__,
+    }
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path)
-    assert (done.returncode == 0) == (code == 0), done.stderr[-3000:]
+    assert (done.returncode == 0) == (code == 0), done.stderr
     losses = [float(line.split()[3]) for line in done.stdout.splitlines() if line.startswith("loss")]
     return losses, done.stderr
 

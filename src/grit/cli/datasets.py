@@ -1,4 +1,4 @@
-"""``grit datasets``, ``grit datasets NAME``, ``grit datasets build NAME``."""
+"""``grit datasets``, ``grit datasets NAME``, ``grit datasets build NAME``, ``grit datasets verify NAME``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,11 @@ import typer
 
 def datasets(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME | build NAME]", help="Nothing lists all data sets.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME | build NAME | verify NAME]",
+            help="Nothing lists all data sets. NAME may be the path of a store, except to build.",
+        ),
     ] = None,
     root: Annotated[
         Path | None,
@@ -24,7 +28,7 @@ def datasets(
     trust: Annotated[bool, typer.Option("--trust", help="Read pickles that have no published checksum.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a store that exists.")] = False,
 ) -> None:
-    """List data sets, show one beside its published statistics, or build one."""
+    """List data sets, show one beside its published statistics, build one, or verify that one is still what was built."""
     from grit.cli import datasets_text as text
     from grit.datasets import BuildOptions
     from grit.errors import GritError
@@ -32,13 +36,17 @@ def datasets(
     match words or []:
         case []:
             text.print_list(root)
-        case ["build"]:
-            raise GritError("which one? grit datasets build NAME; grit datasets lists them.")
+        case ["build" | "verify" as action]:
+            raise GritError(f"which one? grit datasets {action} NAME; grit datasets lists them.")
         case ["build", name]:
             options = BuildOptions(processes=processes, seed=seed, limit=limit, trust=trust)
             text.build_with_progress(name, root=root, folder=source, how=how, options=options, overwrite=overwrite)
             text.print_one(name, root)
+        case ["verify", name]:
+            text.verify_with_progress(name, root)
         case [name]:
             text.print_one(name, root)
         case _:
-            raise GritError("say: grit datasets, grit datasets NAME, or grit datasets build NAME.")
+            raise GritError(
+                "say: grit datasets, grit datasets NAME, grit datasets build NAME, or grit datasets verify NAME."
+            )

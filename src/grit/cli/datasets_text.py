@@ -1,12 +1,16 @@
 """What ``grit datasets`` prints."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import TaskID
 from rich.table import Table
 
 from grit.cli.progress import progress_bar
-from grit.datasets import DATASETS, BuildOptions, build, data_root, load, store_path
+from grit.datasets import DATASETS, BuildOptions, build, data_root, is_built, load, store_path, verify
+from grit.datasets.building import Report
 from grit.datasets.statistics import statistics
 
 
@@ -18,7 +22,7 @@ def print_list(root: Path | None) -> None:
         table.add_column(column)
     for name, benchmark in DATASETS.items():
         bundled = not benchmark.sources[0].files
-        built = "yes" if store_path(name, root).exists() else "on first use" if bundled else "no"
+        built = "yes" if is_built(name, root) else "on first use" if bundled else "no"
         table.add_row(name, built, benchmark.title)
     console.print(table)
     console.print(f"\nStores are in {data_root(root) / 'stores'}.")
@@ -65,13 +69,29 @@ def build_with_progress(
     name: str, *, root: Path | None, folder: Path | None, how: str | None, options: BuildOptions, overwrite: bool
 ) -> None:
     """Build a store, showing a progress bar."""
+    with _reported() as report:
+        build(name, root=root, folder=folder, how=how, options=options, overwrite=overwrite, report=report)
+    Console().print(f"built {store_path(name, root)}", markup=False, soft_wrap=True)
+
+
+def verify_with_progress(name: str, root: Path | None) -> None:
+    """Verify a store, showing a progress bar."""
+    with _reported() as report:
+        store = verify(name, root, report)
+    size = f"{len(store):,} graphs, {store.num_bytes / 1e6:.1f} MB"
+    note = "" if store.manifest.sha256 else " Its manifest has no checksum: an older version of grit built it."
+    Console().print(f"{store.path} is sound: {size}.{note}", markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _reported() -> Iterator[Report]:
+    """Something to tell of progress, which becomes a bar for each thing that is being done."""
     with progress_bar() as bar:
-        tasks = {}
+        tasks: dict[str, TaskID] = {}
 
         def report(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 tasks[what] = bar.add_task(what, total=total)
             bar.advance(tasks[what], done)
 
-        build(name, root=root, folder=folder, how=how, options=options, overwrite=overwrite, report=report)
-    Console().print(f"built {store_path(name, root)}", markup=False, soft_wrap=True)
+        yield report

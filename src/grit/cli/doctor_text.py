@@ -8,6 +8,7 @@ import torch
 
 from grit import kernels
 from grit.datasets.files import data_root
+from grit.errors import GritError
 from grit.kernels.memory import available_memory
 from grit.nn.can_fuse import why_not_fused
 from grit.nn.layer import GritLayer
@@ -38,7 +39,10 @@ def print_report() -> None:
         print("  a layer runs fused here; model.why_plain(batch) tells for a model of yours")
     else:
         print(f"  a layer runs plain here: {reason}")
-    print(f"data: {data_root(None)}")
+    try:
+        print(f"data: {data_root(None)}")
+    except GritError as error:
+        print(f"data: {error}")
     print("Next: grit demo, or grit datasets")
 
 

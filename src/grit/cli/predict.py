@@ -20,7 +20,8 @@ def predict(
 ) -> None:
     """Predict every row of a table, in order; rows that cannot be read get a reason instead.
 
-    For nodes or edges there is a line for each of them.
+    For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
+    each of them.
     """
     from grit.cli.progress import progress_bar
     from grit.datasets import DATASETS

@@ -1,7 +1,7 @@
 """Data sets: the table `DATASETS`, building and opening them, and one's own data."""
 
 from grit.datasets.benchmark import Benchmark, BuildOptions
-from grit.datasets.building import build, load, load_schema, store_path
+from grit.datasets.building import build, is_built, load, load_schema, store_path, verify
 from grit.datasets.files import data_root
 from grit.datasets.own import from_csv, from_networkx, from_pyg, from_smiles
 from grit.datasets.table_of_datasets import DATASETS, find_dataset
@@ -17,7 +17,9 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_smiles",
+    "is_built",
     "load",
     "load_schema",
     "store_path",
+    "verify",
 ]

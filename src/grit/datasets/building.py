@@ -1,16 +1,20 @@
 """Building a data set's store from its sources, and opening it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from grit.datasets.benchmark import Benchmark, BuildOptions, Source
 from grit.datasets.collect import Description, collect
-from grit.datasets.files import data_root, fetch
+from grit.datasets.download import fetch
+from grit.datasets.files import data_root
 from grit.datasets.table_of_datasets import DATASETS, find_dataset
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore
+from grit.graphs.store_check import Progress
 from grit.graphs.store_format import read_manifest
+from grit.graphs.store_place import is_there
 
 Report = Callable[[str, int, int | None], None]
 """Called with what is being done, how much of it was done since the last call, and how much there is in all, if known."""
@@ -21,25 +25,51 @@ def store_path(name: str, root: str | Path | None = None) -> Path:
     return data_root(root) / "stores" / name
 
 
+def is_built(name: str, root: str | Path | None = None) -> bool:
+    """Whether the store of a data set is there."""
+    return is_there(store_path(name, root))
+
+
 def load(name: str, root: str | Path | None = None) -> GraphStore:
     """Open a data set by name, or any store by its path; data that comes with the package is built on first use.
 
     A name of the table is the data set even where a folder happens to be called the same; ``./zinc`` is that folder.
     """
+    return GraphStore.open(_find(name, root))
+
+
+def verify(name: str, root: str | Path | None = None, progress: Progress | None = None) -> GraphStore:
+    """Read a whole data set, or any store by its path, and raise unless it is as it was built; see `GraphStore.verify`."""
+    path = _find(name, root)
+    try:
+        store = GraphStore.open(path, verify=False)
+        store.verify(progress)
+    except GritError as error:
+        hint = f"\n  grit datasets build {name} --overwrite" if name in DATASETS else ""
+        raise GritError(f"{error}{hint}") from None
+    return store
+
+
+def _find(name: str, root: str | Path | None) -> Path:
+    """The folder of a store, after building it if it comes with the package."""
     if _is_folder(name):
-        return GraphStore.open(name)
+        return Path(name)
     if Path(name).parent != Path("."):
         raise GritError(f"there is no store at {name!r}. If it was moved, name its new place.")
     benchmark = find_dataset(name)
     path = store_path(name, root)
-    if not path.exists():
+    if not is_there(path):
         if benchmark.sources[0].files:
             raise GritError(
                 f"{name} has not been built yet (there is no {str(path)!r}). Build it with\n  grit datasets build {name}\n"
                 f"or, from files that you have, grit datasets build {name} --from FOLDER."
             )
-        build(name, root=root)
-    return GraphStore.open(path)
+        try:
+            build(name, root=root)
+        except GritError:
+            if not is_there(path):  # otherwise another process has built it by now
+                raise
+    return path
 
 
 def load_schema(name: str) -> GraphSchema:
@@ -48,7 +78,7 @@ def load_schema(name: str) -> GraphSchema:
 
 
 def _is_folder(name: str) -> bool:
-    return name not in DATASETS and Path(name).is_dir()
+    return name not in DATASETS and is_there(Path(name)) and os.path.isdir(name)
 
 
 def build(
@@ -75,7 +105,7 @@ def build(
     benchmark = find_dataset(name)
     options = BuildOptions() if options is None else options
     path = store_path(name, root)
-    if path.exists() and not overwrite:
+    if is_there(path) and not overwrite:
         raise GritError(f"{name} is built already, in {str(path)!r}. Say --overwrite to build it again.")
     source = _choose(benchmark, None if folder is None else Path(folder), how)
     files = Path(folder) if folder is not None else _download(benchmark, source, root, report)

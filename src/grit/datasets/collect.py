@@ -19,7 +19,10 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Description:
-    """What the manifest of a store says: name, features, task, source, kind of molecules, and how it was built."""
+    """What the manifest of a store says: name, features, task, source, kind of molecules, and how it was built.
+
+    ``counted`` is the word for what the numbers of skipped rows count.
+    """
 
     name: str
     graphs: GraphSchema
@@ -27,6 +30,7 @@ class Description:
     source: str
     molecules: str | None = None
     built: dict[str, str] = field(default_factory=dict)
+    counted: str = "line"
 
 
 @dataclass
@@ -86,8 +90,9 @@ def collect(
             if progress is not None:
                 progress(piece.rows.size + len(piece.skipped))
         found = Collected(_joined(rows), scaffolds)
-        splits = choose_splits(found) if found.count else {}
-        writer.finish(splits, rows=found.count + len(skipped), skipped=skipped)
+        if not found.count:
+            raise _none_readable(description, skipped)
+        writer.finish(choose_splits(found), rows=found.count + len(skipped), skipped=skipped)
     return GraphStore.open(out)
 
 
@@ -105,10 +110,7 @@ def _in_memory(
     chunks = [piece.chunk for piece in seen if piece.chunk is not None]
     skipped = [row for piece in seen for row in piece.skipped]
     if not chunks:
-        reasons = "; ".join(f"row {each.row}: {each.reason}" for each in skipped[:3])
-        raise GritError(
-            f"{description.name}: none of {len(skipped)} rows could be read ({reasons or 'there are none'})."
-        )
+        raise _none_readable(description, skipped)
     found = Collected(_joined([piece.rows for piece in seen]), [name for piece in seen for name in piece.scaffolds])
     return GraphStore.in_memory(
         GraphChunk.join(chunks),
@@ -120,6 +122,11 @@ def _in_memory(
         skipped=skipped,
         molecules=description.molecules,
     )
+
+
+def _none_readable(description: Description, skipped: list[SkippedRow]) -> GritError:
+    reasons = "; ".join(f"{description.counted} {each.line}: {each.reason}" for each in skipped[:3])
+    return GritError(f"{description.name}: none of {len(skipped)} rows could be read ({reasons or 'there are none'}).")
 
 
 def _joined(rows: list[Array]) -> Array:

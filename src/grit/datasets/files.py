@@ -1,39 +1,43 @@
-"""Files from elsewhere: where they are kept, downloading, checksums, archives, and pickles.
+"""Files from elsewhere: where they are kept, checksums, archives, and pickles; `grit.datasets.download` fetches them.
 
-A download goes to a temporary name, is verified, and only then moved into place. Archives are extracted without following
-paths outside the target. A pickle is read only after its checksum matched, by an unpickler that knows arrays and tensors and
-nothing else.
+Archives are extracted without following paths outside the target. A pickle is read only after its checksum matched, by an
+unpickler that knows arrays and tensors and nothing else.
 """
 
+import gzip
 import hashlib
 import io
 import os
 import pickle
 import struct
 import tarfile
-import tempfile
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from grit.errors import GritError
 from grit.graphs.chunk import Array
+from grit.user_cache import user_cache
 
 
 def data_root(root: str | Path | None = None) -> Path:
     """The folder that holds downloads and stores: the one given, else ``$GRIT_DATA``, else the user's cache folder."""
     if root is not None:
         return Path(root)
-    if "GRIT_DATA" in os.environ:
-        return Path(os.environ["GRIT_DATA"])
-    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "grit"
+    if named := os.environ.get("GRIT_DATA"):
+        return Path(os.path.expanduser(named))
+    cache = user_cache()
+    if cache is None:
+        raise GritError(
+            "there is no folder for data sets, because this user has no home folder. Name one with --root, or in the "
+            "environment variable GRIT_DATA."
+        )
+    return cache / "grit"
 
 
 @dataclass(frozen=True)
@@ -52,17 +56,31 @@ class SourceFile:
     md5: str | None = None
     sha256: str | None = None
 
-    def verify(self, path: Path) -> None:
-        """Compare a file with the known checksum; an error where they differ."""
+    def verify(self, path: Path, shown: str | None = None) -> None:
+        """Compare a file with the known checksum; where there is none, an archive must at least be one.
+
+        Args:
+            path: The file.
+            shown: What it is called in an error; if not given its path, and what to do with it.
+        """
+        what, advice = (repr(str(path)), " Delete it and download it again.") if shown is None else (shown, "")
         for kind, wanted in (("sha256", self.sha256), ("md5", self.md5)):
             if wanted is not None:
                 got = checksum(path, kind)
                 if got != wanted:
                     raise GritError(
-                        f"{str(path)!r} is not the official {self.name}: its {kind} is {got}, expected {wanted}. "
-                        "Delete it and download it again."
+                        f"{what} is not the official {self.name}: its {kind} is {got}, expected {wanted}.{advice}"
                     )
                 return
+        try:
+            if self.name.endswith(".zip") and not zipfile.is_zipfile(path):
+                raise GritError(f"{what} is not a .zip file, or not all of it.{advice}")
+            if self.name.endswith(".gz"):
+                with gzip.open(path) as packed:
+                    while packed.read(1 << 20):
+                        pass
+        except (OSError, EOFError, zlib.error) as error:
+            raise GritError(f"{what} is not a .gz file, or not all of it: {error}.{advice}") from None
 
     @property
     def has_checksum(self) -> bool:
@@ -80,64 +98,6 @@ def checksum(path: Path, kind: str) -> str:
     except OSError as error:
         raise GritError(f"cannot read {str(path)!r}: {error}") from None
     return digest.hexdigest()
-
-
-def fetch(
-    file: SourceFile,
-    folder: Path,
-    *,
-    progress: Callable[[int, int | None], None] | None = None,
-    timeout: float = 30.0,
-) -> Path:
-    """The file in ``folder``, downloaded if it is not there, verified in either case.
-
-    Args:
-        file: What to fetch.
-        folder: Where it is kept.
-        progress: Called with the bytes so far and the bytes in all, if known.
-        timeout: Seconds without an answer after which the download is given up.
-    """
-    path = folder / file.name
-    if path.is_file():
-        file.verify(path)
-        return path
-    if file.url is None:
-        raise GritError(f"{file.name} has no official address; put it into {str(folder)!r}.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=folder)
-    except OSError as error:
-        raise GritError(f"cannot write to {str(folder)!r}: {error}") from None
-    try:
-        with os.fdopen(handle, "wb") as out:
-            _copy(file.url, out, progress, timeout)
-        file.verify(Path(temporary))
-        os.replace(temporary, path)
-    except (OSError, urllib.error.URLError, ValueError) as error:
-        if isinstance(error, GritError):
-            raise
-        raise GritError(
-            f"cannot download {file.name} from {file.url} ({error}).\n"
-            f"Without a network: download it elsewhere and put it at {str(path)!r}, "
-            "or name the folder that has it with --from."
-        ) from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    return path
-
-
-def _copy(url: str, out: BinaryIO, progress: Callable[[int, int | None], None] | None, timeout: float) -> None:
-    with urllib.request.urlopen(url, timeout=timeout) as answer:
-        length = answer.headers.get("Content-Length")
-        total = int(length) if length and length.isdigit() else None
-        done = 0
-        while block := answer.read(1 << 20):
-            out.write(block)
-            done += len(block)
-            if progress is not None:
-                progress(done, total)
-        if total is not None and done != total:
-            raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
 def read_member(archive: Path, name: str) -> bytes:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Literal
 
+import numpy as np
+
 from grit.datasets.table import MISSING
 from grit.errors import GritError
 from grit.graphs.schema import TaskSpec
@@ -38,7 +40,7 @@ class ColumnFacts:
         number = _number(text)
         if number is not None:
             self.numbers += 1
-            self.whole += number == int(number) and "." not in text
+            self.whole += text.strip().lstrip("+-").isdecimal()  # 2.0 and 2e0 look measured, 2 may be a class
 
     @property
     def is_numeric(self) -> bool:
@@ -53,10 +55,11 @@ class ColumnFacts:
     @property
     def is_numbered_class(self) -> bool:
         """Whether the values are a few consecutive whole numbers from 0 or 1."""
-        if self.whole != self.present or not 3 <= len(self.distinct) <= _MAX_NUMBERED_CLASSES:
+        if self.whole != self.present or len(self.distinct) > _MANY:
             return False
-        values = sorted(int(text) for text in self.distinct)
-        return values[0] in (0, 1) and values == list(range(values[0], values[0] + len(values)))
+        values = sorted({int(text) for text in self.distinct})
+        few = 3 <= len(values) <= _MAX_NUMBERED_CLASSES
+        return few and values[0] in (0, 1) and values[-1] == values[0] + len(values) - 1
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class Targets:
             if value is None:
                 expected = "a number" if self.task.kind == "regression" else f"one of {', '.join(self._classes[:5])}"
                 return (), f"{name} is {text!r}, expected {expected}"
+            if not _fits(value):
+                return (), f"{name} is {text!r}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
             values.append(value)
         if all(value != value for value in values):
             return (), "no target has a value"
@@ -147,7 +152,7 @@ def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
     if column.is_label:
         return "binary", "all values are 0 or 1"
     if column.is_numbered_class:
-        return "multiclass", f"{len(column.distinct)} consecutive whole numbers"
+        return "multiclass", f"{len(_class_names(column))} consecutive whole numbers"
     if column.is_numeric:
         return "regression", "its values are numbers"
     if len(column.distinct) == 2:
@@ -174,7 +179,8 @@ def _class_names(column: ColumnFacts) -> tuple[str, ...]:
 def _need(holds: bool, columns: Sequence[ColumnFacts], what: str, kind: str) -> None:
     if not holds:
         names = ", ".join(repr(column.name) for column in columns)
-        examples = ", ".join(sorted(columns[0].distinct)[:3])
+        odd = next((column for column in columns if not column.is_numeric), columns[0])
+        examples = ", ".join(sorted(odd.distinct, key=lambda text: (_number(text) is not None, text))[:3])
         raise GritError(f"{kind} needs {what} in {names}; found for example {examples}.")
 
 
@@ -187,4 +193,11 @@ def _number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if isfinite(value) else None
+    return value if isfinite(value) and "_" not in text else None  # 1_000 is a number in Python alone
+
+
+def _fits(value: float) -> bool:
+    """Whether a number survives as float32, in which targets are stored: neither infinite nor zero by rounding."""
+    with np.errstate(over="ignore", under="ignore"):
+        stored = float(np.float32(value))
+    return isfinite(stored) and (stored != 0 or value == 0)

@@ -38,7 +38,7 @@ def _read(
             if options.limit is not None and row.number >= options.limit:
                 return
             y, reason = ((), row.reason) if row.reason else targets.parse(row.fields[name] for name in columns)
-            yield MoleculeRow(row.number, row.fields[smiles], y, reason)
+            yield MoleculeRow(row.number, row.fields[smiles], y, reason, row.line)
 
     def choose(found: Collected) -> dict[str, Array]:
         return scaffold_split(found.scaffolds) if scaffold else random_split(found.count, options.seed or 0)

@@ -21,8 +21,14 @@ from grit.graphs.chunk import Array, ArrayGraph
 if TYPE_CHECKING:
     from rdkit.Chem import Atom, Bond, Mol
 
-# Ring and stereo perception of RDKit take quadratic time: two seconds for 10,000 characters, minutes for 100,000.
+# What one molecule may cost. GRIT holds a vector for each pair of atoms: 1,000 atoms are a million pairs, 256 MB for 64
+# channels. RDKit's scaffolds take cubic time, a second for 1,000 atoms and minutes for 5,000. Its search for rings goes
+# astray in dense networks: 40 atoms, each bound to 20 others, take minutes; within these limits the worst take seconds.
 MAX_SMILES_LENGTH = 20_000
+MAX_ATOMS = 1_000
+MAX_RINGS = 300
+MAX_NEIGHBOURS = 16
+_SURELY_SMALL = 200  # characters within which a SMILES cannot exceed the other limits by far enough to cost anything
 
 # Node labels of ZINC in the order of the benchmark: symbol, explicit hydrogens, charge. ZINC-12k uses the first 21.
 # fmt: off
@@ -62,8 +68,15 @@ class ZincTerms(NamedTuple):
     cycle: int
 
 
+def why_no_smiles(item: object) -> str | None:
+    """Why an entry of a list cannot be a SMILES, if so: it is no text. A blank of a data frame comes as None or NaN."""
+    return None if isinstance(item, str) else f"not text but {type(item).__name__}"
+
+
 def read_smiles(smiles: str) -> "Mol":
     """The molecule that `rdkit.Chem.MolFromSmiles` gives, or a `GritError` that says why there is none.
+
+    A molecule beyond `MAX_ATOMS`, `MAX_RINGS` or `MAX_NEIGHBOURS` is refused before RDKit works on it.
 
     As in RDKit, text after a blank is a name or a CXSMILES extension, not part of the molecule.
     """
@@ -76,6 +89,8 @@ def read_smiles(smiles: str) -> "Mol":
     except UnicodeEncodeError as error:
         raise GritError("not valid SMILES") from error
     with _rdkit("rdBase").BlockLogs():
+        if len(smiles) > _SURELY_SMALL:
+            _check_cost(smiles)
         molecule: Mol | None = _rdkit("Chem").MolFromSmiles(smiles)
         if molecule is None:
             raise GritError(_why_unreadable(smiles))
@@ -157,6 +172,24 @@ def _rdkit(module: str) -> Any:
         return importlib.import_module(f"rdkit.{module}")
     except ModuleNotFoundError as error:
         raise GritError("reading molecules needs RDKit: pip install 'torch-grit[mol]'.") from error
+
+
+def _check_cost(smiles: str) -> None:
+    """Raise if a molecule is too large or too dense, by the SMILES as it is written: that takes no time to find out."""
+    molecule = _rdkit("Chem").MolFromSmiles(smiles, sanitize=False)
+    if molecule is None:
+        return
+    # Hydrogens of their own become part of their neighbours; heavy hydrogen stays an atom.
+    atoms = sum(atom.GetAtomicNum() != 1 or atom.GetIsotope() > 0 for atom in molecule.GetAtoms())
+    if atoms > MAX_ATOMS:
+        raise GritError(f"{atoms:,} atoms, at most {MAX_ATOMS:,} are read")
+    components = len(_rdkit("Chem").GetMolFrags(molecule))
+    rings = molecule.GetNumBonds() - molecule.GetNumAtoms() + components
+    if rings > MAX_RINGS:
+        raise GritError(f"{rings:,} rings, at most {MAX_RINGS:,} are read")
+    neighbours = max((atom.GetDegree() for atom in molecule.GetAtoms()), default=0)
+    if neighbours > MAX_NEIGHBOURS:
+        raise GritError(f"an atom with {neighbours} neighbours, at most {MAX_NEIGHBOURS} are read")
 
 
 def _why_unreadable(smiles: str) -> str:

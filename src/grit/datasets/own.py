@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from grit.datasets.collect import Collected, Description, Progress, collect
 from grit.datasets.inference import ColumnFacts, Targets, TaskKind, infer_targets
-from grit.datasets.molecules import murcko_scaffold, ogb_graph
+from grit.datasets.molecules import murcko_scaffold, ogb_graph, why_no_smiles
 from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched, default_processes, molecule_pieces
 from grit.datasets.splits import file_split, named_split, random_split, scaffold_split
 from grit.datasets.table import Table
@@ -65,16 +66,16 @@ def from_csv(
     parsed = infer_targets(facts, task)
     if say is not None:
         say(f"SMILES from the column {column!r}; {parsed.task.kind} of {', '.join(names)} ({parsed.why}).")
-    split_of_row: dict[int, str] = {}
+    places: dict[int, tuple[int, str]] = {}
 
     def rows() -> Iterator[MoleculeRow]:
         for row in table.rows():
-            if split_column is not None:
-                split_of_row[row.number] = row.fields[split_column]
+            if split not in ("random", "scaffold"):
+                places[row.number] = row.line, row.fields[split_column] if split_column else ""
             y, reason = ((), row.reason) if row.reason else parsed.parse(row.fields[name] for name in names)
-            yield MoleculeRow(row.number, row.fields[column], y, reason)
+            yield MoleculeRow(row.number, row.fields[column], y, reason, row.line)
 
-    chooser = _split_chooser(split, seed, split_of_row, str(path))
+    chooser = _split_chooser(split, seed, places, str(path))
     pieces = molecule_pieces(rows(), _featurise(split), processes or default_processes())
     description = Description(
         name=path.name.split(".")[0],
@@ -121,15 +122,24 @@ def from_smiles(
         for fact, text in zip(facts, row, strict=True):
             fact.see(text)
     parsed = infer_targets(facts, task)
-    rows = (
-        MoleculeRow(number, each, *parsed.parse(row))
-        for number, (each, row) in enumerate(zip(smiles, texts, strict=True))
-    )
+
+    def rows() -> Iterator[MoleculeRow]:
+        for number, (each, row) in enumerate(zip(smiles, texts, strict=True)):
+            target, reason = parsed.parse(row)
+            yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
+
     description = Description(
-        name=name, graphs=molecule_schema(parsed.task), task=parsed.task, source="a list of SMILES", molecules="ogb"
+        name=name,
+        graphs=molecule_schema(parsed.task),
+        task=parsed.task,
+        source="a list of SMILES",
+        molecules="ogb",
+        counted="entry",
     )
+    if split.startswith("column:"):
+        raise GritError(f"a list of SMILES has no columns, so that split={split!r} cannot be.")
     chooser = _split_chooser(split, seed, {}, name)
-    pieces = molecule_pieces(rows, _featurise(split), processes or default_processes())
+    pieces = molecule_pieces(rows(), _featurise(split), processes or default_processes())
     return collect(pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite)
 
 
@@ -176,7 +186,9 @@ def from_pyg(
     if level is None:
         raise GritError("the list of graphs is empty; a data set needs at least one graph.")
     whole = GraphChunk.join(chunks)
+    _check_range(whole.y)
     spec = _task_of(whole.y, task)
+    whole = replace(whole, y=_class_numbers(whole.y, spec))
     schema = GraphSchema(
         node=_features("x", whole.x),
         edge=_features("edge_attr", whole.edge_attr),
@@ -272,16 +284,20 @@ def _featurise(split: str) -> Featurise:
 
 
 def _split_chooser(
-    split: str, seed: int, split_of_row: dict[int, str], where: str
+    split: str, seed: int, places: dict[int, tuple[int, str]], where: str
 ) -> Callable[[Collected], dict[str, Array]]:
+    """How to split; ``places`` gives for each row its line and the name of its split, once the rows were read."""
+
     def choose(found: Collected) -> dict[str, Array]:
         if split == "random":
             return random_split(found.count, seed)
         if split == "scaffold":
             return scaffold_split(found.scaffolds)
+        picked = [places[row] for row in found.rows.tolist() if row in places]
+        lines = [line for line, _ in picked]
         if split.startswith("column:"):
-            return named_split([split_of_row[int(row)] for row in found.rows], found.rows.tolist(), where)
-        return file_split(Path(split.removeprefix("file:")), found.rows)
+            return named_split([name for _, name in picked], lines, where)
+        return file_split(Path(split.removeprefix("file:")), found.rows.tolist(), lines)
 
     if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
         raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")
@@ -361,6 +377,25 @@ def _task_of(y: Array, kind: TaskKind | None) -> TaskSpec:
         kind = "binary" if largest == 1 else "multiclass"
         facts[0].distinct = {str(value) for value in range(largest + 1)}
     return infer_targets(facts, kind).task
+
+
+def _check_range(y: Array) -> None:
+    """Raise if a target is infinite, or would be in the 32 bits of a store."""
+    wrong = y[(np.abs(y) > np.finfo(np.float32).max).any(1)]
+    if wrong.size:
+        raise GritError(
+            f"the targets {wrong[0].tolist()} are infinite, or beyond 32-bit numbers. Rescale them; NaN stands for missing ones."
+        )
+
+
+def _class_numbers(y: Array, task: TaskSpec) -> Array:
+    """Targets as the numbers of their classes: labels 1 and 2 are the classes 0 and 1."""
+    if not task.classes:
+        return y
+    numbers = y.astype(np.float32)
+    for number, name in enumerate(task.classes):
+        numbers[y == float(name)] = number
+    return numbers
 
 
 def _attributes(graph: int, what: str, items: list[dict[str, Any]], names: Sequence[str]) -> torch.Tensor:

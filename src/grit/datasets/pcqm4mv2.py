@@ -100,9 +100,11 @@ def _read_sample(folder: Path, options: BuildOptions) -> Plan:
             if options.limit is not None and row.number >= options.limit:
                 return
             try:
-                yield MoleculeRow(row.number, row.fields["smiles"], (float(row.fields["homo"]),), row.reason)
+                gap: tuple[float, ...] = (float(row.fields["homo"]),)
+                reason = row.reason
             except ValueError:
-                yield MoleculeRow(row.number, row.fields["smiles"], (), "the gap is not a number")
+                gap, reason = (), row.reason or "the gap is not a number"
+            yield MoleculeRow(row.number, row.fields["smiles"], gap, reason, row.line)
 
     return Plan(None, molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), seeded(options))
 

@@ -94,7 +94,7 @@ def _read(
                     raise ValueError(row.reason)
                 yield MoleculeRow(row.number, row.fields["smiles"], targets(row))
             except ValueError as error:
-                raise GritError(f"{table_file.name}: row {row.number}: {error}.") from None
+                raise GritError(f"{table_file.name}: line {row.line}: {error}.") from None
 
     def choose(found: Collected) -> dict[str, Array]:
         graph_of = {int(row): graph for graph, row in enumerate(found.rows)}

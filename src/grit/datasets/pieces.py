@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
+from multiprocessing import connection
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -40,12 +42,21 @@ class Piece(NamedTuple):
 
 
 class MoleculeRow(NamedTuple):
-    """A row with a molecule: its number, its SMILES, its targets (T,), or the reason why it cannot be used."""
+    """A row with a molecule.
+
+    Attributes:
+        row: Its number in the source, from 0.
+        smiles: The molecule.
+        y: Its targets, (T,).
+        reason: Why it cannot be used, if so.
+        line: Its line in a text file, by which the user is told of it; where there is none, as in a list, the number serves.
+    """
 
     row: int
     smiles: str
     y: tuple[float, ...]
     reason: str | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,14 +76,15 @@ class Featurise:
         """Turn rows into a `Piece`."""
         graphs, numbers, skipped, scaffolds = [], [], [], []
         for row in rows:
+            line = row.row if row.line is None else row.line
             if row.reason is not None:
-                skipped.append(SkippedRow(row.row, row.smiles, row.reason))
+                skipped.append(SkippedRow(line, row.smiles, row.reason))
                 continue
             try:
                 graph = self.graph(row.smiles)
                 scaffold = "" if self.scaffold is None else self.scaffold(row.smiles)
             except GritError as error:
-                skipped.append(SkippedRow(row.row, row.smiles, str(error)))
+                skipped.append(SkippedRow(line, row.smiles, str(error)))
                 continue
             given = np.array([row.y], dtype=np.float32).reshape(1, -1)
             graphs.append(graph._replace(y=np.concatenate([graph.y.astype(np.float32), given], axis=1)))
@@ -116,7 +128,8 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
         return
     # Forking is what lets a user's plain script use several processes without a __main__ guard; workers use no torch.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context(method))
+    context = multiprocessing.get_context(method)
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_the_parent)
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
@@ -131,6 +144,18 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_the_parent() -> None:
+    """In a worker: end as soon as the process that started it is gone. One that was killed cannot end its workers itself."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def default_processes() -> int:

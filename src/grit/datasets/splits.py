@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -63,36 +64,52 @@ def scaffold_split(
     return {name: np.sort(np.array(members, dtype=np.int64)) for name, members in parts.items()}
 
 
-def named_split(names: Sequence[str], rows: Sequence[int], where: str) -> dict[str, Array]:
-    """From one name per graph: train, val (valid, validation, dev) or test."""
+def named_split(names: Sequence[str], lines: Sequence[int], where: str) -> dict[str, Array]:
+    """From one name per graph: train, val (valid, validation, dev) or test; its line serves to say where it is wrong."""
     parts: dict[str, list[int]] = {name: [] for name in SPLITS}
-    for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+    for number, (name, line) in enumerate(zip(names, lines, strict=True)):
         split = _NAMES.get(name.strip().lower())
         if split is None:
-            raise GritError(f"{where}: row {row} says {name!r}, expected train, val or test.")
+            raise GritError(f"{where}: line {line} says {name!r}, expected train, val or test.")
         parts[split].append(number)
     return {name: np.array(members, dtype=np.int64) for name, members in parts.items()}
 
 
-def file_split(path: Path, rows: Array) -> dict[str, Array]:
-    """From a file that names source rows: JSON ``{"train": [0, 1, ...], "val": [...], "test": [...]}``, or a CSV with the
-    columns ``row`` and ``split``. Graphs whose row it does not name belong to no split.
+def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> dict[str, Array]:
+    """From a file that names rows of the source. Graphs whose row it does not name belong to no split.
+
+    Args:
+        path: JSON ``{"train": [0, 1, ...], "val": [...], "test": [...]}`` with numbers of rows, of which 0 is the first below
+            the header; or a CSV with the columns ``row``, the same number, or ``line``, the line in the file, and ``split``.
+        rows: Number of the row of each graph.
+        lines: Line of each graph, where the source is a text file.
     """
-    graph_of = {int(row): graph for graph, row in enumerate(rows)}
     if path.suffix == ".json":
-        wanted = _json_split(path)
+        counted, wanted = "row", _json_split(path)
     else:
-        wanted = defaultdict(list)
-        for entry in Table(path, ["row", "split"]).rows():
-            if entry.reason is None:
-                name = _NAMES.get(entry.fields["split"].lower())
-                if name is None or not re.fullmatch(r"\d{1,18}", entry.fields["row"]):
-                    raise GritError(f"{str(path)!r}: row {entry.number} is not a row number and train, val or test.")
-                wanted[name].append(int(entry.fields["row"]))
+        counted = "line" if lines and "line" in Table(path).header else "row"
+        wanted = _csv_split(path, counted)
+    graph_of = {int(number): graph for graph, number in enumerate(lines if counted == "line" else rows)}
+    repeated = [number for number, count in Counter(chain.from_iterable(wanted.values())).items() if count > 1]
+    if repeated:
+        raise GritError(f"{str(path)!r} names the {counted} {repeated[0]} twice.")
     return {
-        name: np.array([graph_of[row] for row in wanted.get(name, []) if row in graph_of], dtype=np.int64)
+        name: np.array([graph_of[number] for number in wanted.get(name, []) if number in graph_of], dtype=np.int64)
         for name in SPLITS
     }
+
+
+def _csv_split(path: Path, counted: str) -> dict[str, list[int]]:
+    split: dict[str, list[int]] = defaultdict(list)
+    for entry in Table(path, [counted, "split"]).rows():
+        if entry.reason == "empty line":
+            continue
+        name = _NAMES.get(entry.fields["split"].lower())
+        if entry.reason is not None or name is None or not re.fullmatch(r"\d{1,18}", entry.fields[counted]):
+            reason = entry.reason or f"expected a {counted} number and train, val or test"
+            raise GritError(f"{str(path)!r}: line {entry.line}: {reason}.")
+        split[name].append(int(entry.fields[counted]))
+    return split
 
 
 def _json_split(path: Path) -> dict[str, list[int]]:
@@ -107,7 +124,7 @@ def _json_split(path: Path) -> dict[str, list[int]]:
         known = _NAMES.get(name.lower())
         if known is None or not isinstance(rows, list) or not all(type(row) is int for row in rows):
             raise GritError(f"{str(path)!r}: {name!r} must be train, val or test with a list of row numbers.")
-        split[known] = rows
+        split[known] = [*split.get(known, []), *rows]
     return split
 
 

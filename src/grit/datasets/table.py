@@ -9,16 +9,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from grit.datasets.records import MAX_CHARACTERS, Record, read_records
 from grit.errors import GritError
+from grit.spreadsheet import unguarded
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "?"})
 _DELIMITERS = ",;\t"
+_LINE_ENDS = ("\n", "\r")
 
 
 class TableRow(NamedTuple):
-    """One row: its number (0 is the first below the header), its fields, or why it has none."""
+    """One row.
+
+    Attributes:
+        number: 0 is the first below the header.
+        line: The line of the file on which it begins, as an editor shows it; the header is line 1.
+        fields: The needed columns.
+        reason: Why the row cannot be used, if so.
+    """
 
     number: int
+    line: int
     fields: dict[str, str]
     reason: str | None
 
@@ -27,7 +38,7 @@ class Table:
     """A text table with a header.
 
     Row numbers count every row below the header, empty ones too. A byte-order mark, Windows line ends, quotes, and
-    fields over several lines are all understood.
+    cells over several lines are all understood; `grit.datasets.records` says what becomes of quotes that do not close.
 
     Args:
         path: ``.csv``, ``.tsv`` or any other text file, possibly gzipped.
@@ -40,45 +51,71 @@ class Table:
         for column in columns:
             self._check_column(column)
         self.columns = tuple(columns)
+        self._places = {column: self.header.index(column) for column in columns}
 
-    def raw_rows(self) -> Iterator[list[str]]:
-        """The fields of all rows, as they stand."""
-        try:
-            with _open(self.path) as file:
-                reader = csv.reader(file, delimiter=self.delimiter)
-                next(reader)
-                yield from reader
-        except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-            raise self._unreadable(error) from None
+    def records(self) -> Iterator[Record]:
+        """All rows with all their fields, as they stand."""
+        lines = self._lines()
+        next(lines, None)
+        for record in read_records(lines, self.delimiter, len(self.header)):
+            yield record._replace(fields=[unguarded(field) if field[:1] == "'" else field for field in record.fields])
 
     def rows(self) -> Iterator[TableRow]:
         """All rows, with the needed columns only."""
-        yield from (self.parse(number, fields) for number, fields in enumerate(self.raw_rows()))
+        yield from (self.parse(number, record) for number, record in enumerate(self.records()))
 
-    def parse(self, number: int, fields: list[str]) -> TableRow:
+    def parse(self, number: int, record: Record) -> TableRow:
         """The needed columns of one row, or why it has none."""
-        places = {column: self.header.index(column) for column in self.columns}
-        if not any(field.strip() for field in fields):
-            return TableRow(number, dict.fromkeys(self.columns, ""), "empty line")
+        fields = record.fields
+        if record.reason is None and not any(field.strip() for field in fields):
+            return TableRow(number, record.line, dict.fromkeys(self.columns, ""), "empty line")
+        cells = {column: fields[at].strip() if at < len(fields) else "" for column, at in self._places.items()}
+        return TableRow(number, record.line, cells, record.reason or self._reason(fields, cells))
+
+    def _reason(self, fields: list[str], cells: dict[str, str]) -> str | None:
         if len(fields) != len(self.header):
-            shown = {column: fields[place] if place < len(fields) else "" for column, place in places.items()}
-            return TableRow(number, shown, f"{len(fields)} fields, the header has {len(self.header)}")
-        return TableRow(number, {column: fields[place].strip() for column, place in places.items()}, None)
+            return f"{len(fields)} fields, the header has {len(self.header)}"
+        # A line break in a comment is one thing, in a SMILES or a number another: RDKit would read up to it.
+        broken = [column for column, cell in cells.items() if "\n" in cell or "\r" in cell]
+        return f"a line break inside the cell {broken[0]!r}" if broken else None
 
     def _read_header(self) -> tuple[list[str], str]:
+        first = next(self._lines(), "")
+        if "\0" in first:
+            raise self._unreadable("line 1 holds NUL characters, as UTF-16 and binary files do. Save it as UTF-8")
+        delimiter = "\t" if ".tsv" in self.path.suffixes else max(_DELIMITERS, key=first.count)
         try:
-            with _open(self.path) as file:
-                first = file.readline(1 << 20)
-                delimiter = "\t" if ".tsv" in self.path.suffixes else max(_DELIMITERS, key=first.count)
-                header = next(csv.reader([first], delimiter=delimiter), [])
-        except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-            raise self._unreadable(error) from None
-        names = [name.strip() for name in header]
+            header = next(csv.reader([first], delimiter=delimiter, strict=True), [])
+        except csv.Error as error:
+            raise self._unreadable(
+                f"line 1, the names of the columns, has quotes that do not close ({error})"
+            ) from None
+        names = [unguarded(name.strip()) for name in header]
         if not any(names):
             raise GritError(
                 f"{str(self.path)!r} has no header: its first line is empty. Expected the names of columns."
             )
         return names, delimiter
+
+    def _lines(self) -> Iterator[str]:
+        """The lines with their ends. Of one that is far too long its beginning, so that its length shows."""
+        number = 0
+        try:
+            with _open(self.path) as file:
+                while line := file.readline(MAX_CHARACTERS + 1):
+                    number += 1
+                    if not line.isascii():
+                        line.encode()
+                    rest = line
+                    while len(rest) > MAX_CHARACTERS and not rest.endswith(_LINE_ENDS):
+                        rest = file.readline(MAX_CHARACTERS + 1)
+                    yield line
+        except UnicodeEncodeError:
+            raise self._unreadable(
+                f"line {number} is not UTF-8 text. Save it as UTF-8; spreadsheets call that CSV UTF-8"
+            ) from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._unreadable(f"{error}") from None
 
     def _check_column(self, column: str) -> None:
         count = Counter(self.header)[column]
@@ -87,13 +124,13 @@ class Table:
         if count > 1:
             raise GritError(f"{str(self.path)!r} has {count} columns called {column!r}; rename all but the one to use.")
 
-    def _unreadable(self, error: Exception) -> GritError:
-        advice = " Save it as UTF-8." if isinstance(error, UnicodeDecodeError) else ""
-        return GritError(f"cannot read the table {str(self.path)!r}: {error}.{advice}")
+    def _unreadable(self, what: str) -> GritError:
+        return GritError(f"cannot read the table {str(self.path)!r}: {what}.")
 
 
 def _open(path: Path) -> io.TextIOWrapper:
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     binary = gzip.GzipFile(path) if is_gzip else path.open("rb")
-    return io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+    # Bytes that are no UTF-8 pass as lone surrogates, which `_lines` finds: so it can name the line.
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")

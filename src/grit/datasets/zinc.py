@@ -130,7 +130,7 @@ def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: 
         for row in table.rows():
             split = row.fields["split"]
             if row.reason is not None or split not in order:
-                raise GritError(f"{file}: row {row.number}: {row.reason or f'unknown split {split!r}'}.")
+                raise GritError(f"{file}: line {row.line}: {row.reason or f'unknown split {split!r}'}.")
             remaining = left[split]
             if remaining == 0:
                 continue
@@ -139,7 +139,7 @@ def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: 
             try:
                 y = (float(row.fields["y"]),)
             except ValueError:
-                raise GritError(f"{file}: row {row.number}: y is {row.fields['y']!r}, expected a number.") from None
+                raise GritError(f"{file}: line {row.line}: y is {row.fields['y']!r}, expected a number.") from None
             yield MoleculeRow(row.number, row.fields["smiles"], y)
 
     def splits(found: Collected) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""Graphs as NumPy arrays: the form in which readers and generators hand them over, before they are stored or batched."""
+"""Graphs as NumPy arrays: the form in which readers and generators hand them over, before they are stored or batched; checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grit.errors import GritError
+from grit.graphs.schema import GraphSchema
 
 Array = NDArray[Any]
 
@@ -79,3 +80,55 @@ class GraphChunk:
 
     def __len__(self) -> int:
         return int(self.num_nodes.size)
+
+
+def check_chunk(chunk: GraphChunk, graphs: GraphSchema, first: int) -> None:
+    """Raise unless the graphs are sound and as the schema says; ``first`` is the number of the first, for messages."""
+    nodes, edges = int(chunk.num_nodes.sum()), int(chunk.num_edges.sum())
+    level_rows = {
+        "graph": len(chunk),
+        "node": nodes,
+        "edge": int(chunk.num_labels.sum()) if chunk.num_labels is not None else -1,
+    }
+    for name, got, wanted in (
+        ("x", chunk.x.shape[0], nodes),
+        ("edge_index", chunk.edge_index.shape[1], edges),
+        ("edge_attr", chunk.edge_attr.shape[0], edges),
+        ("y", chunk.y.shape[0], level_rows[graphs.level]),
+    ):
+        if got != wanted:
+            raise GritError(f"{name} has {got} rows, expected {wanted} ({graphs.level}-level targets).")
+    for name, features, values in (("x", graphs.node, chunk.x), ("edge_attr", graphs.edge, chunk.edge_attr)):
+        if values.shape[1] != features.width:
+            raise GritError(f"{name} has {values.shape[1]} columns, the schema says {features}.")
+        if features.is_integer and values.size:
+            largest = values.max(0)
+            if values.min() < 0 or (largest >= np.array(features.sizes)).any():
+                raise GritError(f"{name} holds categories up to {largest.tolist()}, the schema says {features}.")
+    if (chunk.num_nodes < 1).any():
+        raise GritError(
+            f"graph {first + int((chunk.num_nodes < 1).argmax())} has no nodes; a graph needs at least one."
+        )
+    _check_pairs("edge", chunk.edge_index, chunk.num_edges, chunk.num_nodes, first)
+    if chunk.label_index is not None and chunk.num_labels is not None:
+        _check_pairs("labelled pair", chunk.label_index, chunk.num_labels, chunk.num_nodes, first)
+
+
+def _check_pairs(what: str, index: Array, count: Array, num_nodes: Array, first: int) -> None:
+    """Raise unless all pairs join nodes of their graph; ``count`` says how many pairs each graph has."""
+    outside = (index < 0).any(0) | (index >= np.repeat(num_nodes, count)).any(0)
+    if outside.any():
+        pair = int(outside.argmax())
+        graph = int(np.searchsorted(np.cumsum(count), pair, side="right"))
+        source, target = index[:, pair].tolist()
+        raise GritError(f"graph {first + graph}: the {what} {source} -> {target} leaves its {num_nodes[graph]} nodes.")
+
+
+def check_split(name: str, members: Array, num_graphs: int) -> None:
+    """Raise unless a split names existing graphs, each once."""
+    if not name.isidentifier():
+        raise GritError(f"the split name {name!r} is not a simple word.")
+    if members.size and (members.min() < 0 or members.max() >= num_graphs):
+        raise GritError(f"split {name!r} names graphs outside 0..{num_graphs - 1}.")
+    if np.unique(members).size != members.size:
+        raise GritError(f"split {name!r} names a graph twice.")

@@ -1,6 +1,6 @@
 """`GraphStore`: all graphs of a data set as contiguous arrays, on disk and memory-mapped, or in memory.
 
-Opening takes constant time and a batch is gathered with a few vectorised operations: there is no Python object per graph, and
+Opening takes milliseconds and a batch is gathered with a few vectorised operations: there is no Python object per graph, and
 no encoding is stored. `grit.graphs.store_format` says what the files hold.
 """
 
@@ -15,20 +15,30 @@ import torch
 
 from grit.errors import GritError
 from grit.graphs.batch import PairBatch
-from grit.graphs.chunk import Array, GraphChunk
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.store_check import (
+    Progress,
+    Stamps,
+    check_opened,
+    remember,
+    stamps_of,
+    verify_checksums,
+    verify_content,
+    verify_if_changed,
+)
 from grit.graphs.store_format import (
     EDGE_LEVEL,
     REQUIRED,
     Manifest,
     SkippedRow,
+    damaged,
     map_array,
     read_manifest,
     read_skipped,
-    sha256_of,
 )
-from grit.graphs.store_writer import check_chunk, check_split
+from grit.graphs.store_place import is_there
 
 # Pages of the files that were read stay in the process's count of memory until the system needs them, and the system maps many
 # more than were asked for. Stores larger than this hand them back after every batch, so that a pass over any store shows a
@@ -57,26 +67,51 @@ class GraphStore:
         self.path = path
         self._arrays = dict(arrays)
         self._mappings = mappings
+        self._stamps: Stamps | None = None
         self._is_large = sys.platform == "linux" and sum(len(mapping) for mapping in mappings) > _RELEASE_FROM_BYTES
 
     @classmethod
-    def open(cls, path: str | Path) -> "GraphStore":
-        """Open a store; its files are checked for presence and size, not read."""
+    def open(cls, path: str | Path, *, verify: bool = True) -> "GraphStore":
+        """Open a store.
+
+        Args:
+            path: Its folder.
+            verify: Whether to read and verify all of it if it was built elsewhere, copied or touched since that was last done
+                (`grit.graphs.store_check`). Otherwise only what takes milliseconds is checked.
+        """
         folder = Path(path)
+        for _ in range(10):
+            is_there(folder)
+            before = _identity(folder)
+            try:
+                store = cls._map(folder)
+                if verify:
+                    store._stamps = verify_if_changed(folder, store.manifest)
+            except GritError:
+                if _identity(folder) == before:
+                    raise
+            else:
+                if _identity(folder) == before:
+                    return store
+        raise GritError(f"the store {str(folder)!r} is being replaced again and again. Try later.")
+
+    @classmethod
+    def _map(cls, folder: Path) -> "GraphStore":
         manifest = read_manifest(folder)
         wanted = {*REQUIRED, *(EDGE_LEVEL if manifest.graphs.level == "edge" else ())}
         missing = sorted(wanted - manifest.arrays.keys())
         if missing:
-            raise GritError(f"the store {str(folder)!r} is damaged: it lacks {', '.join(missing)}. Build it again.")
+            raise damaged(folder, f"it lacks {', '.join(missing)}")
         arrays, mappings = {}, []
         for name, info in manifest.arrays.items():
             if not name.isidentifier():
-                raise GritError(f"the store {str(folder)!r} is damaged: {name!r} is no array name. Build it again.")
+                raise damaged(folder, f"{name!r} is no array name")
             arrays[name], mapping = map_array(folder, name, info)
             if mapping is not None:
                 mappings.append(mapping)
+        check_opened(folder, manifest, arrays)
         store = cls(manifest, arrays, mappings, folder)
-        store._check_shapes()
+        store._release()
         return store
 
     @classmethod
@@ -104,7 +139,7 @@ class GraphStore:
             "node_ptr": np.concatenate([[0], np.cumsum(chunk.num_nodes)]),
             "edge_ptr": np.concatenate([[0], np.cumsum(chunk.num_edges)]),
             "row": np.arange(len(chunk)) if rows is None else rows,
-            **{f"split_{split}": np.asarray(members) for split, members in splits.items()},
+            **{f"split_{split}": np.asarray(members, dtype=np.int64) for split, members in splits.items()},
         }
         if chunk.label_index is not None and chunk.num_labels is not None:
             arrays["label_index"] = np.ascontiguousarray(chunk.label_index.T)
@@ -120,9 +155,8 @@ class GraphStore:
             skipped=len(skipped),
             molecules=molecules,
         )
-        store = cls(manifest, arrays, [], None, skipped)
-        store._check_shapes()
-        return store
+        check_opened(None, manifest, arrays)
+        return cls(manifest, arrays, [], None, skipped)
 
     @property
     def schema(self) -> GraphSchema:
@@ -250,37 +284,27 @@ class GraphStore:
         """A batch of these graphs, encodings computed on the spot; see `PairBatch.from_graphs` for the arguments."""
         return PairBatch.from_graphs(self.gather(indices), walk_steps, encoding=encoding, pairs=pairs, dtype=dtype)
 
-    def verify(self) -> None:
-        """Read every file and compare it with its checksum."""
+    def verify(self, progress: Progress | None = None) -> None:
+        """Read everything: raise unless all files have their checksums, and all graphs, targets and splits are sound.
+
+        Args:
+            progress: Told how far it is.
+        """
         if self.path is None:
             return
-        for name, info in self.manifest.arrays.items():
-            if sha256_of(self.path / f"{name}.npy") != info.sha256:
-                raise GritError(f"the store {str(self.path)!r} is damaged: {name}.npy has changed. Build it again.")
+        stamps = stamps_of(self.path, self.manifest)
+        verify_checksums(self.path, self.manifest, progress)
+        verify_content(self.path, self.manifest, self._arrays, progress)
+        if len(self.skipped) != self.manifest.skipped:
+            raise damaged(self.path, f"{len(self.skipped)} skipped rows are listed, expected {self.manifest.skipped}")
+        self._release()
+        remember(self.path, stamps)
 
     def __reduce__(self) -> Any:
         """Worker processes open the files themselves; a store in memory is copied."""
         if self.path is not None:
-            return GraphStore.open, (self.path,)
+            return _reopen, (self.path, self.manifest, self._stamps)
         return GraphStore, (self.manifest, self._arrays, [], None, self._skipped)
-
-    def _check_shapes(self) -> None:
-        arrays, graphs = self._arrays, len(self)
-        rows = {"graph": graphs, "node": len(arrays["x"]), "edge": len(arrays.get("label_index", ()))}[
-            self.schema.level
-        ]
-        consistent = (
-            all(arrays[name].ndim == 2 for name in ("x", "edge_index", "edge_attr", "y"))
-            and all(arrays[name].ndim == 1 for name in ("node_ptr", "edge_ptr", "row"))
-            and arrays["node_ptr"].size == arrays["edge_ptr"].size == arrays["row"].size + 1
-            and arrays["edge_index"].shape == (len(arrays["edge_attr"]), 2)
-            and len(arrays["y"]) == rows
-            and int(arrays["node_ptr"][-1]) == len(arrays["x"])
-            and int(arrays["edge_ptr"][-1]) == len(arrays["edge_index"])
-            and all(members.ndim == 1 for members in self.splits.values())
-        )
-        if not consistent:
-            raise GritError(f"the store {str(self.path)!r} is damaged: its arrays do not fit together. Build it again.")
 
     def _checked(self, indices: Iterable[int] | Array | torch.Tensor) -> Array:
         chosen = np.asarray(indices if isinstance(indices, np.ndarray | torch.Tensor) else list(indices))
@@ -296,7 +320,7 @@ class GraphStore:
         start = self._arrays[pointer][chosen].astype(np.int64)
         stop = self._arrays[pointer][chosen + 1].astype(np.int64)
         if (start > stop).any() or start.min() < 0 or stop.max() > total:
-            raise GritError(f"the store {str(self.path)!r} is damaged: {pointer} does not rise. Build it again.")
+            raise damaged(self.path, f"{pointer} does not rise")
         begin = np.zeros(chosen.size + 1, dtype=np.int64)
         np.cumsum(stop - start, out=begin[1:])
         return np.repeat(start - begin[:-1], stop - start) + np.arange(begin[-1]), begin
@@ -305,6 +329,23 @@ class GraphStore:
         if self._is_large:
             for mapping in self._mappings:
                 mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _reopen(path: Path, manifest: Manifest, stamps: Stamps | None) -> GraphStore:
+    """The store that another process has open, without verifying it again."""
+    store = GraphStore.open(path, verify=False)
+    if store.manifest != manifest:
+        raise GritError(f"the store {str(path)!r} was replaced while it was in use. Start again.")
+    store._stamps = verify_if_changed(path, manifest, known=stamps)
+    return store
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _tensor(values: Array) -> torch.Tensor:

@@ -9,13 +9,16 @@ compares the header with the one that the manifest implies. Integers have the sm
     label_index (Q, 2), label_ptr (B + 1,)        labelled pairs, for edge-level targets only
     row         (B,)     row of the source that each graph came from
     split_NAME  (S,)     numbers of the graphs in a split
+
+The manifest holds the SHA-256 of every array, of the list of skipped rows, and of itself. Version 1 lacked the last two; it is
+still read.
 """
 
 import csv
 import hashlib
+import json
 import mmap
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,13 +28,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.spreadsheet import guarded, unguarded
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 SKIPPED = "skipped.csv"
 REQUIRED = ("x", "edge_index", "edge_attr", "node_ptr", "edge_ptr", "y", "row")
 EDGE_LEVEL = ("label_index", "label_ptr")
-_HEADER_BYTES = 128
+HEADER_BYTES = 128
 _INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")
 
 Dtype = Literal["uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32"]
@@ -62,6 +66,8 @@ class Manifest(BaseModel):
         rows: Rows of the source that were looked at.
         skipped: Of these, rows that gave no graph; listed in ``skipped.csv``.
         molecules: How a SMILES becomes such a graph (`grit.datasets.featurisers`); None if the graphs are no molecules.
+        skipped_sha256: SHA-256 of ``skipped.csv``; None in version 1 and in memory.
+        sha256: Of everything else in the manifest; None in version 1 and in memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,24 +83,44 @@ class Manifest(BaseModel):
     rows: int
     skipped: int = 0
     molecules: str | None = None
+    skipped_sha256: str | None = None
+    sha256: str | None = None
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """What is written to ``manifest.json``."""
+    content = manifest.model_dump(mode="json")
+    return json.dumps({**content, "sha256": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _digest(content: dict[str, Any]) -> str:
+    others = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a store; an error if there is none, or it is damaged, or newer than this version reads."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise GritError(f"{str(folder)!r} is not a graph store: it has no {MANIFEST}.")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
         version = _version(text)
         if version is not None and version > FORMAT_VERSION:
             raise GritError(
                 f"the store {str(folder)!r} has format version {version}, this grit reads up to {FORMAT_VERSION}. "
                 "Update grit, or build the store again."
             )
-        return Manifest.model_validate_json(text)
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
-        raise _damaged(folder, f"{MANIFEST} cannot be read: {_first_line(error)}") from None
+        manifest = Manifest.model_validate_json(text)
+        if manifest.version > 1 and manifest.sha256 != _digest(json.loads(text)):
+            raise damaged(folder, f"{MANIFEST} has changed since the store was built")
+        return manifest
+    except GritError:
+        raise
+    except (FileNotFoundError, NotADirectoryError):
+        why = f"it has no {MANIFEST}" if folder.is_dir() else "there is no such folder"
+        raise GritError(f"{str(folder)!r} is not a graph store: {why}.") from None
+    except OSError as error:
+        raise GritError(f"cannot open the store {str(folder)!r}: {error}.") from None
+    except (UnicodeDecodeError, ValidationError, ValueError) as error:
+        raise damaged(folder, f"{MANIFEST} cannot be read: {_first_line(error)}") from None
 
 
 def _version(text: str) -> int | None:
@@ -111,53 +137,61 @@ def map_array(folder: Path, name: str, info: ArrayInfo) -> tuple[Array, mmap.mma
     """One array of a store as a read-only view of its file, and the mapping behind it."""
     path = folder / f"{name}.npy"
     wanted = npy_header(np.dtype(info.dtype), info.shape)
-    size = _HEADER_BYTES + int(np.prod(info.shape, dtype=np.float64)) * np.dtype(info.dtype).itemsize
+    size = HEADER_BYTES + int(np.prod(info.shape, dtype=np.float64)) * np.dtype(info.dtype).itemsize
     try:
         with path.open("rb") as file:
             actual = path.stat().st_size
             if actual != size:
-                raise _damaged(folder, f"{path.name} has {actual:,} bytes, expected {size:,}")
-            if file.read(_HEADER_BYTES) != wanted:
-                raise _damaged(folder, f"the header of {path.name} does not agree with {MANIFEST}")
-            if size == _HEADER_BYTES:
+                raise damaged(folder, f"{path.name} has {actual:,} bytes, expected {size:,}")
+            if file.read(HEADER_BYTES) != wanted:
+                raise damaged(folder, f"the header of {path.name} does not agree with {MANIFEST}")
+            if size == HEADER_BYTES:
                 return np.zeros(info.shape, dtype=info.dtype), None
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise _damaged(folder, f"{path.name} cannot be opened: {error}") from None
-    flat = np.frombuffer(mapping, dtype=info.dtype, offset=_HEADER_BYTES)
+        raise damaged(folder, f"{path.name} cannot be opened: {error}") from None
+    flat = np.frombuffer(mapping, dtype=info.dtype, offset=HEADER_BYTES)
     return flat.reshape(info.shape), mapping
 
 
 class SkippedRow(NamedTuple):
-    """A row of the source that gave no graph: its number, what stood there, and why."""
+    """A row of the source that gave no graph: its line (the header is line 1), what stood there, and why.
 
-    row: int
+    Of a source that is no text file, such as a list of SMILES, ``line`` is the number of the entry, from 0.
+    """
+
+    line: int
     content: str
     reason: str
 
 
 def write_skipped(folder: Path, skipped: Sequence[SkippedRow]) -> None:
-    """List the skipped rows in ``skipped.csv``."""
+    """List the skipped rows in ``skipped.csv``; what a spreadsheet would run as a formula is `grit.spreadsheet.guarded`."""
     with (folder / SKIPPED).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(SkippedRow._fields)
-        writer.writerows(skipped)
+        writer.writerows((each.line, guarded(each.content), guarded(each.reason)) for each in skipped)
 
 
 def read_skipped(folder: Path) -> list[SkippedRow]:
     """The list that `write_skipped` wrote."""
     try:
         with (folder / SKIPPED).open(encoding="utf-8", newline="") as file:
-            return [SkippedRow(int(row), content, reason) for row, content, reason in islice(csv.reader(file), 1, None)]
+            header, *found = csv.reader(file)
+            # Stores of earlier versions list the number of the row, from 0.
+            first = 2 if header[:1] == ["row"] else 0
+            return [
+                SkippedRow(int(line) + first, unguarded(content), unguarded(reason)) for line, content, reason in found
+            ]
     except (OSError, ValueError, csv.Error) as error:
-        raise _damaged(folder, f"{SKIPPED} cannot be read: {error}") from None
+        raise damaged(folder, f"{SKIPPED} cannot be read: {error}") from None
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """Header of a version 1.0 ``.npy`` file, padded to a fixed length."""
     text = f"{{'descr': {dtype.newbyteorder('<').str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
-    body = text.ljust(_HEADER_BYTES - 11) + "\n"
-    return b"\x93NUMPY\x01\x00" + (_HEADER_BYTES - 10).to_bytes(2, "little") + body.encode("latin1")
+    body = text.ljust(HEADER_BYTES - 11) + "\n"
+    return b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little") + body.encode("latin1")
 
 
 def smallest_integer(low: int, high: int) -> str:
@@ -169,17 +203,20 @@ def smallest_integer(low: int, high: int) -> str:
     raise GritError(f"no integer type holds {low} to {high}.")
 
 
-def sha256_of(path: Path) -> str:
-    """SHA-256 of the numbers in an array file, the header left out."""
+def sha256_of(path: Path, *, skip: int = 0, progress: Callable[[int], None] | None = None) -> str:
+    """SHA-256 of a file without its first ``skip`` bytes, read in blocks; ``progress`` is told how long each was."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        file.seek(_HEADER_BYTES)
+        file.seek(skip)
         while block := file.read(1 << 20):
             digest.update(block)
+            if progress is not None:
+                progress(len(block))
     return digest.hexdigest()
 
 
-def _damaged(folder: Path, what: str) -> GritError:
+def damaged(folder: Path | None, what: str) -> GritError:
+    """The error that says what is wrong with a store."""
     return GritError(f"the store {str(folder)!r} is damaged: {what}. Build it again.")
 
 

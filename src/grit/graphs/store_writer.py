@@ -2,9 +2,8 @@
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -13,17 +12,23 @@ import numpy as np
 
 import grit
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.store_check import remember, stamps_of
 from grit.graphs.store_format import (
+    HEADER_BYTES,
     MANIFEST,
+    SKIPPED,
     ArrayInfo,
     Manifest,
     SkippedRow,
+    manifest_text,
     npy_header,
+    sha256_of,
     smallest_integer,
     write_skipped,
 )
+from grit.graphs.store_place import BuildingFolder
 
 _COPY_ROWS = 1 << 20
 
@@ -95,7 +100,7 @@ class StoreWriter:
     """Build a store in a hidden folder beside its place, and move it there when it is complete.
 
     Use as a context: ``append`` chunks, then ``finish``. Leaving without ``finish``, or by an exception, leaves nothing behind;
-    a process that is killed leaves only the hidden folder, which the next build removes.
+    `grit.graphs.store_place` says what a process that is killed leaves, and who clears it away.
 
     Args:
         path: Where the store will be.
@@ -120,23 +125,22 @@ class StoreWriter:
         molecules: str | None = None,
         overwrite: bool = False,
     ) -> None:
-        if path.exists() and not overwrite:
-            raise GritError(f"{str(path)!r} exists already. Choose another place, or say to overwrite it.")
         self.path = path
         self.name, self.graphs, self.task, self.source = name, graphs, task, source
         self.built = {"grit": grit.__version__, **(built or {})}
         self.molecules = molecules
         self.num_graphs = 0
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_abandoned(path)
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.building-{os.getpid()}-", dir=path.parent))
-        except OSError as error:
-            raise GritError(f"cannot write to {str(path.parent)!r}: {error}") from None
+        self._place = BuildingFolder(path, overwrite=overwrite)
+        self._folder = self._place.store
         names = ["x", "edge_index", "edge_attr", "y", "num_nodes", "num_edges", "row"]
         names += ["label_index", "num_labels"] if graphs.level == "edge" else []
-        self._spools = {each: _Spool(self._folder / f"{each}.spool") for each in names}
-        self._finished = False
+        self._spools: dict[str, _Spool] = {}
+        try:
+            for each in names:
+                self._spools[each] = _Spool(self._folder / f"{each}.spool")
+        except OSError as error:
+            self._clear()
+            raise self._cannot_write(error) from None
 
     def append(self, chunk: GraphChunk, rows: Array | None = None) -> None:
         """Add graphs.
@@ -192,6 +196,7 @@ class StoreWriter:
             (self._folder / f"{name}.spool").unlink()
         (self._folder / "counts.tmp").unlink()
         write_skipped(self._folder, skipped)
+        _sync(self._folder / SKIPPED)
         manifest = Manifest(
             name=self.name,
             graphs=self.graphs,
@@ -202,10 +207,13 @@ class StoreWriter:
             rows=self.num_graphs if rows is None else rows,
             skipped=len(skipped),
             molecules=self.molecules,
+            skipped_sha256=sha256_of(self._folder / SKIPPED),
         )
-        (self._folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        _put_in_place(self._folder, self.path)
-        self._finished = True
+        (self._folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+        _sync(self._folder / MANIFEST)
+        remember(self._folder, stamps_of(self._folder, manifest))
+        self._place.put_in_place()
+        self._place.close()
         return self.path
 
     def _vector(self, name: str, values: Array) -> ArrayInfo:
@@ -218,97 +226,31 @@ class StoreWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._finished:
-            for spool in self._spools.values():
-                spool.file.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._clear()
         if isinstance(error, OSError):
-            raise GritError(f"cannot write the store {str(self.path)!r}: {error}") from error
+            raise self._cannot_write(error) from error
+
+    def _clear(self) -> None:
+        for spool in self._spools.values():
+            with suppress(OSError):  # closing writes what is left, and the disk may be full
+                spool.file.close()
+        self._place.close()
+
+    def _cannot_write(self, error: OSError) -> GritError:
+        return GritError(f"cannot write the store {str(self.path)!r}: {error}")
+
+
+def _sync(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
 
 
 def _column(spool: _Spool, scratch: Path) -> Array:
     """A one-column spool as a vector in memory (one number per graph)."""
     info = spool.write(scratch)
-    return np.fromfile(scratch, dtype=info.dtype, offset=128).astype(np.int64)
-
-
-def check_chunk(chunk: GraphChunk, graphs: GraphSchema, first: int) -> None:
-    """Raise unless the graphs are sound and as the schema says; ``first`` is the number of the first, for messages."""
-    nodes, edges = int(chunk.num_nodes.sum()), int(chunk.num_edges.sum())
-    level_rows = {
-        "graph": len(chunk),
-        "node": nodes,
-        "edge": int(chunk.num_labels.sum()) if chunk.num_labels is not None else -1,
-    }
-    for name, got, wanted in (
-        ("x", chunk.x.shape[0], nodes),
-        ("edge_index", chunk.edge_index.shape[1], edges),
-        ("edge_attr", chunk.edge_attr.shape[0], edges),
-        ("y", chunk.y.shape[0], level_rows[graphs.level]),
-    ):
-        if got != wanted:
-            raise GritError(f"{name} has {got} rows, expected {wanted} ({graphs.level}-level targets).")
-    for name, features, values in (("x", graphs.node, chunk.x), ("edge_attr", graphs.edge, chunk.edge_attr)):
-        if values.shape[1] != features.width:
-            raise GritError(f"{name} has {values.shape[1]} columns, the schema says {features}.")
-        if features.is_integer and values.size:
-            largest = values.max(0)
-            if values.min() < 0 or (largest >= np.array(features.sizes)).any():
-                raise GritError(f"{name} holds categories up to {largest.tolist()}, the schema says {features}.")
-    if (chunk.num_nodes < 1).any():
-        raise GritError(
-            f"graph {first + int((chunk.num_nodes < 1).argmax())} has no nodes; a graph needs at least one."
-        )
-    bound = np.repeat(chunk.num_nodes, chunk.num_edges)
-    outside = (chunk.edge_index < 0).any(0) | (chunk.edge_index >= bound).any(0)
-    if outside.any():
-        edge = int(outside.argmax())
-        graph = int(np.searchsorted(np.cumsum(chunk.num_edges), edge, side="right"))
-        source, target = chunk.edge_index[:, edge].tolist()
-        raise GritError(
-            f"graph {first + graph}: the edge {source} -> {target} leaves its {int(chunk.num_nodes[graph])} nodes."
-        )
-
-
-def check_split(name: str, members: Array, num_graphs: int) -> None:
-    """Raise unless a split names existing graphs, each once."""
-    if not name.isidentifier():
-        raise GritError(f"the split name {name!r} is not a simple word.")
-    if members.size and (members.min() < 0 or members.max() >= num_graphs):
-        raise GritError(f"split {name!r} names graphs outside 0..{num_graphs - 1}.")
-    if np.unique(members).size != members.size:
-        raise GritError(f"split {name!r} names a graph twice.")
+    return np.fromfile(scratch, dtype=info.dtype, offset=HEADER_BYTES).astype(np.int64)
 
 
 def _first_reasons(skipped: Sequence[SkippedRow]) -> str:
-    shown = "; ".join(f"row {each.row}: {each.reason}" for each in skipped[:3])
+    shown = "; ".join(f"line {each.line}: {each.reason}" for each in skipped[:3])
     return f" {len(skipped)} rows were looked at and none could be read ({shown})." if skipped else ""
-
-
-def _put_in_place(folder: Path, path: Path) -> None:
-    if path.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.building-{os.getpid()}-old-", dir=path.parent))
-        os.rename(path, old / "replaced")
-        os.rename(folder, path)
-        shutil.rmtree(old)
-    else:
-        os.rename(folder, path)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Folders of builds whose process is gone."""
-    prefix = f".{path.name}.building-"
-    for folder in path.parent.glob(f"{prefix}*"):
-        process = folder.name.removeprefix(prefix).split("-")[0]
-        if process.isdigit() and not _is_running(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -22,6 +22,7 @@ from grit.kernels import processor, trust
 from grit.kernels.compiler import FLAGS, SANITIZE, KernelsUnavailable, compile_library, compiler, split_words
 from grit.kernels.openmp import share_openmp
 from grit.kernels.trust import UnsafeFolder
+from grit.user_cache import user_cache
 
 __all__ = ["ABI", "KernelsUnavailable", "Loaded", "cache_folder", "file_name", "load_library", "seal"]
 
@@ -61,11 +62,11 @@ def load_library() -> Loaded:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: ``$GRIT_KERNEL_CACHE``, or the user's cache folder."""
+    """Where compiled kernels are kept: ``$GRIT_KERNEL_CACHE``, or the user's cache folder, ``~`` if there is no home."""
     named = os.environ.get("GRIT_KERNEL_CACHE")
     if named:
         return Path(os.path.expanduser(named))
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "grit" / "kernels"
+    return (user_cache() or Path("~/.cache")) / "grit" / "kernels"
 
 
 def file_name(sources: Path) -> str:

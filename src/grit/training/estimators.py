@@ -71,16 +71,23 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
     def _store(self, items: list[Any], y: Array, kind: TaskKind) -> GraphStore:
         parts = random_split(len(items), self.seed, fractions=(0.9, 0.1, 0.0))
         splits = {"train": np.concatenate([parts["train"], parts["test"]]), "val": parts["val"]}
-        if all(isinstance(item, str) for item in items):
-            store = from_smiles([str(item) for item in items], y, task=kind, processes=1)
+        from torch_geometric.data import Data
+
+        if not any(isinstance(item, Data) for item in items):
+            store = from_smiles(items, y, task=kind, processes=1)
             if store.skipped:
                 bad = store.skipped[0]
                 raise GritError(
-                    f"{len(store.skipped)} SMILES cannot be read; the first is {bad.content!r} ({bad.reason})."
+                    f"X[{bad.line}] is {bad.content!r}, which cannot be used: {bad.reason} ({len(store.skipped)} such in all)."
                 )
             return store.with_splits(splits)
         import torch
 
+        for number, item in enumerate(items):
+            if not isinstance(item, Data):
+                raise GritError(
+                    f"X[{number}] is no graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
+                )
         dtype = torch.float32 if kind == "regression" else torch.int64
         graphs = [item.clone() for item in items]
         for graph, target in zip(graphs, y, strict=True):

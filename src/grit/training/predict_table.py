@@ -1,7 +1,7 @@
 """Predictions for a whole table, streamed: every row in its place, with a reason where there is no prediction."""
 
+import codecs
 import csv
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,24 +11,27 @@ import torch
 
 from grit.datasets.own import smiles_column
 from grit.datasets.pieces import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched, default_processes, in_order
+from grit.datasets.records import Record
 from grit.datasets.table import Table
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
+from grit.spreadsheet import guarded
 from grit.training.predictor import Predictor, class_numbers
+from grit.whole_file import whole_file
 
 NOTE = "prediction_note"
 
 
 @dataclass(frozen=True)
 class _Convert:
-    """What a worker does: rows of text -> the rows, and the graphs that they gave."""
+    """What a worker does: rows of text -> the records, and the graphs that they gave."""
 
     featurise: Featurise
 
-    def __call__(self, rows: list[tuple[list[str], MoleculeRow]]) -> tuple[list[list[str]], Piece]:
-        return [fields for fields, _ in rows], self.featurise([row for _, row in rows])
+    def __call__(self, rows: list[tuple[Record, MoleculeRow]]) -> tuple[list[Record], Piece]:
+        return [record for record, _ in rows], self.featurise([row for _, row in rows])
 
 
 def predict_table(
@@ -42,6 +45,8 @@ def predict_table(
     progress: Callable[[int], None] | None = None,
 ) -> tuple[int, int]:
     """Read a table of SMILES and write it again with predictions beside them.
+
+    Cells that a spreadsheet would run as formulas are written as text, see `grit.spreadsheet`.
 
     Args:
         predictor: The model.
@@ -62,10 +67,13 @@ def predict_table(
     if taken:
         raise GritError(f"{str(path)!r} has a column {taken[0]!r} already; rename it.")
 
-    def rows() -> Iterator[tuple[list[str], MoleculeRow]]:
-        for number, fields in enumerate(table.raw_rows()):
-            row = table.parse(number, fields)
-            yield fields, MoleculeRow(number, row.fields[column], (), row.reason)
+    if out.exists() and out.samefile(path):
+        raise GritError(f"{str(out)!r} is the table to read; name another CSV to write.")
+
+    def rows() -> Iterator[tuple[Record, MoleculeRow]]:
+        for number, record in enumerate(table.records()):
+            row = table.parse(number, record)
+            yield record, MoleculeRow(number, row.fields[column], (), row.reason, row.line)
 
     converted = in_order(
         _Convert(predictor.featurise()), batched(rows(), ROWS_PER_PIECE), processes or default_processes()
@@ -74,16 +82,16 @@ def predict_table(
 
     def lines() -> Iterator[list[str]]:
         nonlocal total, without
-        for texts, piece in converted:
-            reasons = {each.row - total: each.reason for each in piece.skipped}
+        for records, piece in converted:
+            reasons = {each.line: each.reason for each in piece.skipped}
             cells = iter(output_cells(predictor, predictor.predict_piece(piece), probabilities))
-            for place, fields in enumerate(texts):
-                values = [*[""] * len(names), reasons[place]] if place in reasons else [*next(cells), ""]
+            for line, fields, _ in records:
+                values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), ""]
                 yield [*(fields + [""] * width)[:width], *values]
-            total += len(texts)
+            total += len(records)
             without += len(reasons)
             if progress is not None:
-                progress(len(texts))
+                progress(len(records))
 
     _write(out, [*table.header, *names, NOTE], lines())
     return total, without
@@ -98,6 +106,8 @@ def predict_stored(
     progress: Callable[[int], None] | None = None,
 ) -> int:
     """Predictions for every graph of a store, or for every node or labelled pair of nodes of every graph, one line each.
+
+    The column ``row`` is the row of the source that a graph came from, from 0: a store need not come from a text file.
 
     Returns:
         Lines.
@@ -172,16 +182,14 @@ def output_cells(predictor: Predictor, outputs: Array, probabilities: bool) -> I
 def _write(out: Path, header: Sequence[str], lines: Iterator[list[str]]) -> None:
     if out.is_dir():
         raise GritError(f"cannot write {str(out)!r}: it is a folder. Name the CSV to write.")
+    if out.exists() and not out.is_file():
+        raise GritError(f"cannot write {str(out)!r}: it is no ordinary file. Name the CSV to write.")
     if not out.parent.is_dir():
         raise GritError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(lines)
-        os.replace(temporary, out)
+        with whole_file(out) as file:
+            writer = csv.writer(codecs.getwriter("utf-8")(file))
+            writer.writerow(map(guarded, header))
+            writer.writerows(map(guarded, line) for line in lines)
     except OSError as error:
-        raise GritError(f"cannot write {str(out)!r}: {error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise GritError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None

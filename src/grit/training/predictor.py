@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from grit.datasets.featurisers import FEATURISERS
+from grit.datasets.molecules import MAX_ATOMS, why_no_smiles
 from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched
 from grit.errors import GritError
 from grit.graphs.batch import PairBatch
@@ -18,6 +19,7 @@ from grit.graphs.chunk import Array
 from grit.graphs.convert import pack, pack_chunk
 from grit.graphs.loader import Loader
 from grit.graphs.packed import PackedGraphs
+from grit.graphs.sampling import batches_within_budget
 from grit.graphs.store import GraphStore
 from grit.nn.build import build_network
 from grit.nn.model import Grit
@@ -86,8 +88,8 @@ class Predictor:
             items: SMILES, or PyG graphs like those of training.
 
         Returns:
-            (n, num_outputs) for graphs. For nodes and edges a list with an array for each graph. A SMILES that cannot be read
-            gives NaN, and one warning names them all.
+            (n, num_outputs) for graphs. For nodes and edges a list with an array for each graph. A SMILES that cannot be read,
+            or an entry that is no text, gives NaN, and one warning names them by their place in the list, from 0.
         """
         return self._apply(items, lambda batch: predict_batch(self.network, self.task, batch)[0])
 
@@ -164,10 +166,11 @@ class Predictor:
         ).to(self.device)
 
     def _parts(self, graphs: PackedGraphs) -> Iterable[PackedGraphs]:
-        """The graphs in batches of the recipe's size."""
-        size = self.recipe.train.batch_size
-        for start in range(0, len(graphs), size):
-            yield graphs.part(start, min(start + size, len(graphs)))
+        """The graphs in batches of the recipe's size, with no more pairs than the largest molecule has."""
+        budget = self.recipe.train.max_pairs or MAX_ATOMS**2
+        pairs = graphs.nodes_per_graph.numpy() ** 2
+        for part in batches_within_budget(np.arange(len(graphs)), pairs, self.recipe.train.batch_size, budget):
+            yield graphs.part(int(part[0]), int(part[-1]) + 1)
 
     @torch.no_grad()
     def _apply(self, items: Sequence[str] | Sequence[Data], function: Callable[[PairBatch], Array]) -> Any:
@@ -175,8 +178,13 @@ class Predictor:
             raise GritError("expected a list of SMILES or of graphs, got a single one: write [item].")
         if len(items) == 0:
             raise GritError("there is nothing to predict: the list is empty.")
-        if all(isinstance(item, str) for item in items):
-            return self._apply_to_smiles([str(item) for item in items], function)
+        if not any(isinstance(item, Data) for item in items):
+            return self._apply_to_smiles(items, function)
+        for number, item in enumerate(items):
+            if not isinstance(item, Data):
+                raise GritError(
+                    f"entry {number} is no graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
+                )
         results = []
         for group in batched(items, self.recipe.train.batch_size):
             graphs = pack(group)
@@ -196,19 +204,20 @@ class Predictor:
         counts: Tensor = torch.bincount(graph, minlength=len(graphs))
         return counts.cumsum(0)[:-1].tolist()
 
-    def _apply_to_smiles(self, smiles: list[str], function: Callable[[PairBatch], Array]) -> Array:
+    def _apply_to_smiles(self, items: Sequence[object], function: Callable[[PairBatch], Array]) -> Array:
         featurise = self.featurise()
         unreadable: list[str] = []
         found: list[tuple[Array, Array]] = []
-        rows = [MoleculeRow(number, each, ()) for number, each in enumerate(smiles)]
+        rows = [MoleculeRow(number, str(each), (), why_no_smiles(each)) for number, each in enumerate(items)]
         for group in batched(rows, self.recipe.train.batch_size):
             piece = featurise(group)
-            unreadable += [f"{each.row} ({each.content!r}: {each.reason})" for each in piece.skipped]
+            unreadable += [f"{each.line} ({each.content!r}: {each.reason})" for each in piece.skipped]
             if piece.chunk is not None:
-                found.append((piece.rows, function(self._batch(pack_chunk(piece.chunk)))))
+                parts = [function(self._batch(part)) for part in self._parts(pack_chunk(piece.chunk))]
+                found.append((piece.rows, np.concatenate(parts)))
         if not found:
             raise GritError(f"none of the SMILES can be read: {'; '.join(unreadable[:5])}.")
-        out = np.full((len(smiles), found[0][1].shape[1]), np.nan)
+        out = np.full((len(items), found[0][1].shape[1]), np.nan)
         for numbers, values in found:
             out[numbers] = values
         if unreadable:
