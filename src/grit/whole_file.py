@@ -5,6 +5,7 @@ temporary file, which the system releases when the process dies: so the next wri
 abandoned from what another process is still writing, and removes the former.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -33,6 +34,8 @@ def whole_file(path: Path, *, keep_old: Path | None = None) -> Iterator[BinaryIO
         path: Where the file will be.
         keep_old: Where the file that was at ``path`` is kept. There is no moment without one at ``path``.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/null would become a file, if root asks for it
+        raise OSError(errno.EINVAL, "it is neither a file nor free", str(path))
     prefix = f".{path.name[:_LONGEST]}."
     remove_abandoned(path.parent, prefix)
     if keep_old is not None:
@@ -66,7 +69,7 @@ def remove_abandoned(folder: Path, prefix: str = ".") -> None:
     """Remove the temporary files of writers that are gone."""
     with suppress(OSError):  # a folder that cannot be read or changed: writing will say so
         for path in folder.iterdir():
-            if path.name.startswith(prefix) and path.name.endswith(ENDING):
+            if path.name.startswith(prefix) and path.name.endswith(ENDING) and path.is_file():
                 with suppress(OSError), path.open("rb") as file:
                     if lock(file.fileno()):
                         path.unlink()

@@ -112,6 +112,39 @@ def test_a_full_disk_under_the_output(command):
     assert said == "error: the output: No space left on device.\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited by Linux's means")
+def test_too_little_memory(tmp_path):
+    """The limit is what the process has once torch is there, and half a GiB: a matrix of the model takes 1.5 GiB."""
+    (tmp_path / "t.csv").write_text("smiles,y\n" + "".join(f"{'C' * (k % 7 + 1)},{k % 5}.5\n" for k in range(30)))
+    program = (
+        "import resource, sys, torch, grit.training.train, grit.datasets\n"
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "limit = pages * resource.getpagesize() + (1 << 29)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        "from grit.cli import main\n"
+        "main()\n"
+    )
+    words = ["fit", "t.csv", "--target", "y", "--split", "random", "--no-forest", "model.hidden_dim=20000"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 75, done.stderr
+    assert "error: not enough memory for another 1.5 GiB. Use smaller batches (train.batch_size=...)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder where not even root can write")
+def test_a_folder_that_cannot_be_written():
+    said = grit("plot", "rrwp", "CCO", "-o", "/proc/x.png", code=2)
+    assert said.startswith("error: cannot write '/proc/x.png': ")
+    assert said.count("\n") == 1
+
+
 def test_a_terminal_that_lacks_a_character():
     assert grit("doctor", PYTHONIOENCODING="ascii") == ""
 

@@ -44,6 +44,8 @@ TEXTS = [
     "/",
 ]
 
+PLANTED = "0123abcd.part"  # how the temporary file of a killed writer ends, put there as damage
+
 
 def text_of(rng: Random, alphabet: str, longest: int = 40) -> str:
     """Random text."""
@@ -106,7 +108,7 @@ def damage_folder(folder: Path, steps: list[tuple[str, str, str, int]]) -> None:
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         match step:
             case "extra":
-                path.with_name(f".{path.name}.0123abcd.part").write_bytes(content[:10])  # a killed writer's
+                path.with_name(f".{path.name}.{PLANTED}").write_bytes(content[:10])
                 continue
             case "swap" if path.is_file() and other.is_file():
                 path.write_bytes(other.read_bytes())

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from grit.errors import GritError
 from tests.fuzz import scene
 from tests.fuzz.kinds import KINDS
+from tests.fuzz.mutation import PLANTED
 
 SECONDS = 60  # for one input; a busy machine takes its time
 EXTRA_MEMORY = 3 << 30  # an input that takes more is a finding
@@ -51,10 +52,9 @@ def attempt(kind: str, value: Any) -> str:
     folder = Path(tempfile.mkdtemp(prefix="try-", dir=os.environ["GRIT_FUZZ_SCENE"]))
     try:
         outcome = _attempt(kind, value, folder)
+        hidden = [path for path in folder.rglob(".*") if not path.name.endswith(PLANTED)]
         left = [
-            str(path.relative_to(folder))
-            for path in folder.rglob(".*")
-            if path.name.endswith(".part") or ".building-" in path.name
+            str(path.relative_to(folder)) for path in hidden if path.name.endswith(".part") or ".building-" in path.name
         ]
         return f"left behind: {left}" if left else outcome
     finally:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from grit.datasets.records import MAX_CHARACTERS, Record, read_records
 from grit.errors import GritError
+from grit.ordinary_file import check_ordinary
 from grit.spreadsheet import unguarded
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "?"})
@@ -129,7 +130,7 @@ class Table:
 
 
 def _open(path: Path) -> io.TextIOWrapper:
-    with path.open("rb") as file:
+    with check_ordinary(path).open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     binary = gzip.GzipFile(path) if is_gzip else path.open("rb")
     # Bytes that are no UTF-8 pass as lone surrogates, which `_lines` finds: so it can name the line.

@@ -21,6 +21,7 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, damaged, sha256_of
+from grit.ordinary_file import check_ordinary
 from grit.whole_file import whole_file
 
 VERIFIED = "verified.json"
@@ -96,7 +97,7 @@ def remember(folder: Path, stamps: Stamps) -> bool:
 
 def _remembered(folder: Path) -> object:
     try:
-        return json.loads((folder / VERIFIED).read_bytes())
+        return json.loads(check_ordinary(folder / VERIFIED).read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.ordinary_file import check_ordinary
 from grit.spreadsheet import guarded, unguarded
 
 FORMAT_VERSION = 2
@@ -101,7 +102,7 @@ def _digest(content: dict[str, Any]) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a store; an error if there is none, or it is damaged, or newer than this version reads."""
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        text = check_ordinary(folder / MANIFEST).read_text(encoding="utf-8")
         version = _version(text)
         if version is not None and version > FORMAT_VERSION:
             raise GritError(
@@ -139,7 +140,7 @@ def map_array(folder: Path, name: str, info: ArrayInfo) -> tuple[Array, mmap.mma
     wanted = npy_header(np.dtype(info.dtype), info.shape)
     size = HEADER_BYTES + int(np.prod(info.shape, dtype=np.float64)) * np.dtype(info.dtype).itemsize
     try:
-        with path.open("rb") as file:
+        with check_ordinary(path).open("rb") as file:
             actual = path.stat().st_size
             if actual != size:
                 raise damaged(folder, f"{path.name} has {actual:,} bytes, expected {size:,}")
@@ -176,7 +177,7 @@ def write_skipped(folder: Path, skipped: Sequence[SkippedRow]) -> None:
 def read_skipped(folder: Path) -> list[SkippedRow]:
     """The list that `write_skipped` wrote."""
     try:
-        with (folder / SKIPPED).open(encoding="utf-8", newline="") as file:
+        with check_ordinary(folder / SKIPPED).open(encoding="utf-8", newline="") as file:
             header, *found = csv.reader(file)
             # Stores of earlier versions list the number of the row, from 0.
             first = 2 if header[:1] == ["row"] else 0
@@ -206,7 +207,7 @@ def smallest_integer(low: int, high: int) -> str:
 def sha256_of(path: Path, *, skip: int = 0, progress: Callable[[int], None] | None = None) -> str:
     """SHA-256 of a file without its first ``skip`` bytes, read in blocks; ``progress`` is told how long each was."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with check_ordinary(path).open("rb") as file:
         file.seek(skip)
         while block := file.read(1 << 20):
             digest.update(block)

@@ -6,13 +6,13 @@ number; ``no``, ``on``, ``1:30`` and ``2001-01-01`` are text; ``010`` is ten.
 """
 
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from grit.errors import GritError
+from grit.ordinary_file import check_ordinary
 
 MAX_BYTES = 1 << 16
 MAX_DEPTH = 20
@@ -71,16 +71,12 @@ def read_yaml(path: Path, what: str) -> Any:
         what: What it is, for errors.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
-            raise GritError(f"cannot read the {what} {str(path)!r}: it is not a file. Name a YAML file.")
-        with path.open("rb") as file:
+        with check_ordinary(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise GritError(f"cannot read the {what} {str(path)!r}, line {line}: {error}. Save it as UTF-8.") from None
-    except GritError:
-        raise
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise GritError(f"cannot read the {what} {str(path)!r}: {reason}.") from None

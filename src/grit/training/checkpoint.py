@@ -20,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from grit.errors import GritError
+from grit.ordinary_file import check_ordinary
 from grit.whole_file import whole_file
 
 FORMAT = "grit-checkpoint"
@@ -68,7 +69,7 @@ def previous(path: Path) -> Path:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read and verify a checkpoint."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(check_ordinary(path), framework="pt") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise GritError(f"{str(path)!r} is not a checkpoint of grit.")

@@ -34,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
+from grit.ordinary_file import check_ordinary
 from grit.training.checkpoint import previous
 from grit.training.config import Recipe
 from grit.training.recipe import load_recipe, recipe_yaml
@@ -69,6 +70,18 @@ class RunData(BaseModel):
     molecules: str | None
     split_sizes: dict[str, int]
     split_checksums: dict[str, str]
+
+
+class _Result(BaseModel):
+    """What the readers of ``result.json`` rely on."""
+
+    metric: str
+    best_epoch: int | None
+    epochs: int
+    num_parameters: int
+    seconds: float
+    val: dict[str, float] = {}
+    test: dict[str, float] = {}
 
 
 class RunFolder:
@@ -184,7 +197,7 @@ class RunFolder:
     def data(self) -> RunData:
         """What it was trained on."""
         try:
-            return RunData.model_validate_json((self.path / "data.json").read_text(encoding="utf-8"))
+            return RunData.model_validate_json(check_ordinary(self.path / "data.json").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise GritError(f"{str(self.path / 'data.json')!r} cannot be read: {error}") from None
 
@@ -195,7 +208,8 @@ class RunFolder:
             return None
         try:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+            _Result.model_validate(content)
+        except (ValueError, RecursionError) as error:
             raise GritError(f"{str(path)!r} cannot be read: {error}") from None
         return content
 
