@@ -11,7 +11,6 @@ import argparse
 import compileall
 import json
 import os
-import random
 import shutil
 import signal
 import sys
@@ -76,15 +75,13 @@ def sample(packages: list[str], count: int, seed: int) -> list[Mutant]:
     for package in packages:
         wanted = max(10, round(count * lines[package] / sum(lines.values())))
         taken: Counter[tuple[str, ...]] = Counter()
-        random.Random(f"{seed} {package}").shuffle(found[package])
-        for mutant in found[package]:
+        for mutant in sorted(found[package], key=lambda each: each.draw(seed)):
             function, line = (mutant.file, mutant.function), (mutant.file, mutant.function, str(mutant.line))
             if wanted and not taken[line] and taken[function] < PER_FUNCTION and mutant.is_one():
                 taken.update([function, line])
                 chosen.append(mutant)
                 wanted -= 1
-    random.Random(seed).shuffle(chosen)  # so that a part of them is a sample as well
-    return chosen
+    return sorted(chosen, key=lambda each: each.draw(seed))  # so that a part of them is a sample as well
 
 
 def results() -> dict[str, dict[str, Any]]:
