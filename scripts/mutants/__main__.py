@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="at a time")
     parser.add_argument("--packages", nargs="+", default=PACKAGES)
     parser.add_argument(
-        "--budget", type=float, default=90.0, help="seconds of tests for each mistake, as first recorded"
+        "--budget", type=float, default=60.0, help="seconds of tests for each mistake, as first recorded"
     )
     parser.add_argument("--retry", action="store_true", help="run those again that survived")
     parser.add_argument("--report", action="store_true", help="only print what is known")
