@@ -241,7 +241,7 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
                 if outcome == "broken":
                     by = (temporary / "output").read_text()[-500:]
                 keep(mutant, outcome, by, spent, number, len(missing))
-                shutil.copy2(ROOT / "src" / "grit" / mutant.file, trees[job] / "src" / "grit" / mutant.file)
+put(trees[job] / "src" / "grit" / mutant.file, mutant.original)
                 shutil.rmtree(temporary, ignore_errors=True)
                 free.append(job)
                 del running[process]
@@ -249,9 +249,7 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
 
 def start(mutant: Mutant, tree: Path, temporary: Path, tests: list[str]) -> int:
     """Put a mistake into a copy of the tree and run tests on it, in a new process."""
-    path = tree / "src" / "grit" / mutant.file
-    path.write_text(mutant.source, encoding="utf-8")
-    os.utime(path, (0, int(mutant.key, 16) % 2**31))  # its own time, or the compiled form of another might be taken
+    put(tree / "src" / "grit" / mutant.file, mutant.source)
 
     def work() -> int:
         import pytest
@@ -259,6 +257,12 @@ def start(mutant: Mutant, tree: Path, temporary: Path, tests: list[str]) -> int:
         return int(pytest.main([*arguments(temporary / "t"), "-x", *tests], plugins=[First(temporary / "first")]))
 
     return fork(tree, temporary, work)
+
+
+def put(path: Path, source: str) -> None:
+    """Write a module, with a time that belongs to its text: the compiled form of another is never taken for it."""
+    path.write_text(source, encoding="utf-8")
+    os.utime(path, (0, int(sha256(source.encode()).hexdigest()[:7], 16)))
 
 
 def keep(mutant: Mutant, outcome: str, by: str, seconds: float, number: int, count: int) -> None:

@@ -1,10 +1,11 @@
-"""Batches and tasks at their edges: a last graph of one node, a task that does not fit."""
+"""Batches, tasks and numbers at their edges: a last graph of one node, a task that does not fit, the ends of a number type."""
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import grit
+from grit.datasets import from_pyg
 from grit.graphs.convert import pack_batch
 from tests.training.small import small_store
 
@@ -22,3 +23,14 @@ def test_a_task_with_another_number_of_outputs():
     task = store.task.model_copy(update={"targets": ("a", "b")})
     with pytest.raises(grit.GritError, match="the task has 2 outputs, the data 1"):
         store.with_task(task)
+
+
+@pytest.mark.parametrize(
+    "values", [(-1000, 5, 7), (0, 3, 255), (0, 3, 256), (-129, 0, 1), (-128, 127, 0), (7, -40_000, 2)]
+)
+def test_whole_numbers_of_any_size_and_sign_come_back(tmp_path, values):
+    graphs = [
+        Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2, y=torch.tensor([[value, -value]])) for value in values
+    ]
+    store = from_pyg(graphs, task="regression", splits={"train": range(3)}, out=tmp_path / "store")
+    assert store.targets(store.split("train")).tolist() == [[value, -value] for value in values]
