@@ -241,7 +241,7 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
                 if outcome == "broken":
                     by = (temporary / "output").read_text()[-500:]
                 keep(mutant, outcome, by, spent, number, len(missing))
-put(trees[job] / "src" / "grit" / mutant.file, mutant.original)
+                put(trees[job] / "src" / "grit" / mutant.file, mutant.original)
                 shutil.rmtree(temporary, ignore_errors=True)
                 free.append(job)
                 del running[process]
