@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 import grit
 from grit.datasets import from_pyg
 from grit.graphs.convert import pack_batch
+from grit.graphs.graph_files import read_graph
 from tests.training.small import small_store
 
 
@@ -34,3 +35,10 @@ def test_whole_numbers_of_any_size_and_sign_come_back(tmp_path, values):
     ]
     store = from_pyg(graphs, task="regression", splits={"train": range(3)}, out=tmp_path / "store")
     assert store.targets(store.split("train")).tolist() == [[value, -value] for value in values]
+
+
+@pytest.mark.parametrize("line", ["a", "a,", ",b", "a,,2"])
+def test_an_edge_without_its_second_node(tmp_path, line):
+    (tmp_path / "g.csv").write_text(f"x,y\n{line}\n")
+    with pytest.raises(grit.GritError, match="line 2: expected the names of two nodes"):
+        read_graph(tmp_path / "g.csv", 10)
