@@ -143,13 +143,14 @@ def recorded(folder: Path) -> dict[str, Any]:
     path = WORK / "record.json"
     record = json.loads(path.read_text()) if path.exists() else {}
     if record.get("sources") != sources:
-        record = {"sources": sources, "checksums": {}, "tests": {}, "files": {}}
+        record = {"sources": sources, "checksums": {}, "tests": {}, "files": {}, "imported": []}
     changed = [name for name in now if record["checksums"].get(name) != now[name]]
     if changed:
         print(f"running {len(changed)} test files as they are, to learn what they call ...", flush=True)
         found = run_recorded(changed, folder)
         kept = {name: test for name, test in record["tests"].items() if name.split("::")[0] in set(now) - set(changed)}
         record |= {"checksums": now, "tests": kept | found["tests"], "files": record["files"] | found["files"]}
+        record["imported"] = sorted({*record["imported"], *found["imported"]})
         WORK.mkdir(exist_ok=True)
         path.write_text(json.dumps(record))
     return record

@@ -185,6 +185,10 @@ class _Finder(ast.NodeVisitor):
     def _skip(self, node: ast.AST) -> None:
         """Texts, asserts and errors."""
 
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        if not isinstance(node.op, ast.LShift | ast.Pow):  # sizes of blocks and of number types
+            self.generic_visit(node)
+
     visit_JoinedStr = visit_Assert = visit_Raise = visit_Import = visit_ImportFrom = _skip
 
     def span(self, node: Node) -> tuple[int, int]:

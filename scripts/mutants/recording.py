@@ -60,6 +60,12 @@ class Recorder:
             lambda: {"seconds": 0.0, "passed": True, "skipped": False, "calls": set()}
         )
         self.files: dict[str, set[str]] = defaultdict(set)
+        self.imported: set[str] = set()
+        self.calls.start()
+
+    def pytest_collection_finish(self) -> None:
+        """All test files, and with them the package, have been imported."""
+        self.imported = self.calls.take()
 
     def pytest_runtest_setup(self, item: Any) -> None:
         """Watch again: some tests stop it."""
@@ -83,7 +89,8 @@ class Recorder:
     def record(self) -> dict[str, Any]:
         """All of it, in plain values."""
         tests = {name: {**test, "calls": sorted(test["calls"])} for name, test in self.tests.items()}
-        return {"tests": tests, "files": {name: sorted(calls) for name, calls in self.files.items()}}
+        files = {name: sorted(calls) for name, calls in self.files.items()}
+        return {"tests": tests, "files": files, "imported": sorted(self.imported)}
 
 
 def watch_child(package: str) -> None:
@@ -103,11 +110,15 @@ def watch_child(package: str) -> None:
 def choose(record: dict[str, Any], file: str, function: str, in_function: bool, budget: float) -> list[str]:
     """The tests that could notice a mistake, as many as fit into ``budget`` seconds.
 
-    They are those that call the function. For lines that run on import: those that call anything of the class, of the module,
-    or, where there is nothing to call, all of the package. Quick ones come first, and the module's own test file before others.
+    They are those that call the function. For what runs on import: those that call anything of the class, of the module, or,
+    where there is nothing to call, all of the package. Quick ones come first, and the module's own test file before others.
     """
     package = Path(file).parts[0]
-    prefixes = [f"{file}:{function}"] if in_function else [f"{file}:{function}", f"{file}:", f"{package}/"]
+    prefixes = [f"{file}:{function}", f"{file}:", f"{package}/"]
+    if f"{file}:{function}" in record["imported"]:
+        in_function, prefixes = False, prefixes[1:]
+    elif in_function:
+        prefixes = prefixes[:1]
     chosen: list[str] = []
     for prefix in prefixes:
         chosen = chosen or [name for name in record["tests"] if _touches(record, name, prefix, exactly=in_function)]

@@ -6,7 +6,7 @@ from torch import nn
 
 import grit
 from grit.baselines import Gine, Gps
-from grit.baselines.forest import forest_outputs
+from grit.baselines.forest import fingerprints, forest_outputs
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from tests.training.small import small_graphs
 
@@ -96,3 +96,18 @@ def test_the_seed_of_a_forest_matters_and_decides():
         a, b, c = (forest_outputs(task, smiles[:30], y, smiles[30:], seed) for seed in (0, 0, 1))
         assert np.abs(a - b).max() < 1e-12  # trees are added up in any order
         assert np.abs(a - c).max() > 1e-3
+
+
+def test_gine_as_described():
+    model = Gine(SCHEMA)
+    assert len(model.convs) == len(model.norms) == 4
+    assert all(conv.eps.requires_grad for conv in model.convs)
+    assert model.convs[0].nn[0].weight.shape == (64, 64)
+
+
+def test_fingerprints_reach_two_bonds_far():
+    """Around no atom do heptane and octane differ within two bonds; within three they do. Hexane differs within two."""
+    hexane, heptane, octane = fingerprints(["C" * 6, "C" * 7, "C" * 8])
+    assert hexane.shape == (2048,)
+    assert (heptane == octane).all()
+    assert (hexane != heptane).any()

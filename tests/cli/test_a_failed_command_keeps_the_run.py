@@ -74,3 +74,11 @@ def test_the_favourite_atom_is_the_one_that_others_attend_to(command, run, monke
     assert "most attended to is O" in said
     assert "with a mean weight of 0.633" in said
     assert "--atom 2" in said
+
+
+def test_interrupted_is_a_word_and_the_usual_code(command, monkeypatch):
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grit.cli.app", stop)
+    assert command("recipes", code=130) == "interrupted\n"
