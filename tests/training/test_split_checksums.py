@@ -26,12 +26,13 @@ def test_checksums_are_those_of_the_members(tmp_path):
     assert not {one_moved["val"], one_moved["test"]} & set(one.values())
 
 
-def test_other_splits_of_the_same_sizes_are_noticed(tmp_path):
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_other_splits_of_the_same_sizes_are_noticed(tmp_path, on_disk):
     recipe = small_recipe("train.epochs=1")
-    first = from_pyg(small_graphs(), splits=SPLITS, out=tmp_path / "a")
+    first = from_pyg(small_graphs(), splits=SPLITS, out=tmp_path / "a" if on_disk else None)
     train(recipe, tmp_path / "run", store=first, options=RunOptions(checkpoint_seconds=0))
     (tmp_path / "run" / "result.json").unlink()
     splits = {**SPLITS, "val": SPLITS["test"], "test": SPLITS["val"]}
-    second = from_pyg(small_graphs(), splits=splits, out=tmp_path / "b")
+    second = from_pyg(small_graphs(), splits=splits, out=tmp_path / "b" if on_disk else None)
     with pytest.raises(grit.GritError, match="other data or splits"):
         train(recipe, tmp_path / "run", store=second, resume=True)

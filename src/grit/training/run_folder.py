@@ -16,6 +16,7 @@ finished   result.json                                                refused   
 foreign    something that is not of a run                             refused         refused
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -27,11 +28,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grit.errors import GritError
+from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.ordinary_file import check_ordinary
@@ -56,7 +59,7 @@ class RunData(BaseModel):
         scale: Their deviation.
         molecules: How a SMILES becomes a graph, an entry of `FEATURISERS`; None if the data is no molecules.
         split_sizes: Graphs per split.
-        split_checksums: SHA-256 of each split's graph numbers, where the data is on disk.
+        split_checksums: SHA-256 of each split's graph numbers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -241,8 +244,15 @@ def describe_data(store: GraphStore, mean: tuple[float, ...], scale: tuple[float
         scale=scale,
         molecules=store.manifest.molecules,
         split_sizes={name: int(members.size) for name, members in store.splits.items()},
-        split_checksums={name: arrays[f"split_{name}"].sha256 for name in store.splits if f"split_{name}" in arrays},
+        split_checksums={
+            name: arrays[f"split_{name}"].sha256 if f"split_{name}" in arrays else _checksum(members)
+            for name, members in store.splits.items()
+        },
     )
+
+
+def _checksum(members: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(members, dtype="<i8").tobytes()).hexdigest()
 
 
 def environment() -> dict[str, Any]:

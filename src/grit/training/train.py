@@ -194,7 +194,8 @@ def _check_same(folder: RunFolder, recipe: Recipe, checksums: dict[str, str]) ->
             f"the run {str(folder.path)!r} was begun with another configuration ({shown}{', ...' if changed[4:] else ''}). "
             "Resume it with the overrides that it was begun with, or begin a new one with --run."
         )
-    if folder.data().split_checksums != checksums:
+    begun_with = folder.data().split_checksums
+    if begun_with and begun_with != checksums:  # older runs of data in memory have none
         raise GritError(
             f"the run {str(folder.path)!r} was begun on other data or splits than those that are there now."
         )
