@@ -11,7 +11,6 @@ import argparse
 import compileall
 import json
 import os
-import random
 import shutil
 import signal
 import sys
@@ -47,7 +46,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="at a time")
     parser.add_argument("--packages", nargs="+", default=PACKAGES)
     parser.add_argument(
-        "--budget", type=float, default=90.0, help="seconds of tests for each mistake, as first recorded"
+        "--budget", type=float, default=60.0, help="seconds of tests for each mistake, as first recorded"
     )
     parser.add_argument("--retry", action="store_true", help="run those again that survived")
     parser.add_argument("--report", action="store_true", help="only print what is known")
@@ -76,15 +75,13 @@ def sample(packages: list[str], count: int, seed: int) -> list[Mutant]:
     for package in packages:
         wanted = max(10, round(count * lines[package] / sum(lines.values())))
         taken: Counter[tuple[str, ...]] = Counter()
-        random.Random(f"{seed} {package}").shuffle(found[package])
-        for mutant in found[package]:
+        for mutant in sorted(found[package], key=lambda each: each.draw(seed)):
             function, line = (mutant.file, mutant.function), (mutant.file, mutant.function, str(mutant.line))
             if wanted and not taken[line] and taken[function] < PER_FUNCTION and mutant.is_one():
                 taken.update([function, line])
                 chosen.append(mutant)
                 wanted -= 1
-    random.Random(seed).shuffle(chosen)  # so that a part of them is a sample as well
-    return chosen
+    return sorted(chosen, key=lambda each: each.draw(seed))  # so that a part of them is a sample as well
 
 
 def results() -> dict[str, dict[str, Any]]:
@@ -244,7 +241,7 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
                 if outcome == "broken":
                     by = (temporary / "output").read_text()[-500:]
                 keep(mutant, outcome, by, spent, number, len(missing))
-                shutil.copy2(ROOT / "src" / "grit" / mutant.file, trees[job] / "src" / "grit" / mutant.file)
+                put(trees[job] / "src" / "grit" / mutant.file, mutant.original)
                 shutil.rmtree(temporary, ignore_errors=True)
                 free.append(job)
                 del running[process]
@@ -252,9 +249,7 @@ def run_all(missing: list[Mutant], record: dict[str, Any], folder: Path, jobs: i
 
 def start(mutant: Mutant, tree: Path, temporary: Path, tests: list[str]) -> int:
     """Put a mistake into a copy of the tree and run tests on it, in a new process."""
-    path = tree / "src" / "grit" / mutant.file
-    path.write_text(mutant.source, encoding="utf-8")
-    os.utime(path, (0, int(mutant.key, 16) % 2**31))  # its own time, or the compiled form of another might be taken
+    put(tree / "src" / "grit" / mutant.file, mutant.source)
 
     def work() -> int:
         import pytest
@@ -262,6 +257,12 @@ def start(mutant: Mutant, tree: Path, temporary: Path, tests: list[str]) -> int:
         return int(pytest.main([*arguments(temporary / "t"), "-x", *tests], plugins=[First(temporary / "first")]))
 
     return fork(tree, temporary, work)
+
+
+def put(path: Path, source: str) -> None:
+    """Write a module, with a time that belongs to its text: the compiled form of another is never taken for it."""
+    path.write_text(source, encoding="utf-8")
+    os.utime(path, (0, int(sha256(source.encode()).hexdigest()[:7], 16)))
 
 
 def keep(mutant: Mutant, outcome: str, by: str, seconds: float, number: int, count: int) -> None:

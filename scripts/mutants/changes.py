@@ -46,7 +46,7 @@ TYPES = {"isinstance", "issubclass", "cast", "TypeVar"}
 LOOKS = {
     "num_workers", "pin_memory", "n_jobs", "processes", "num_processes", "chunksize", "timeout", "soft_wrap", "markup",
     "highlight", "indent", "stacklevel", "flush", "progress", "justify", "box", "help", "title", "style", "encoding",
-    "strict", "maxsize", "say", "copy", "buffering", "daemon", "context", "per_piece", "missing_ok",
+    "strict", "verbose", "maxsize", "say", "copy", "buffering", "daemon", "context", "per_piece", "missing_ok",
 }  # fmt: skip
 
 
@@ -81,6 +81,17 @@ class Mutant:
         """The module with the mistake."""
         data = self.original.encode()
         return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
+
+    def draw(self, seed: int) -> str:
+        """A random number of its own, so that others may come and go and the choice stays nearly the same."""
+        return sha256(
+            f"{seed} {self.file} {self.function} {self.kind} {self.diff_line} {self.text}".encode()
+        ).hexdigest()
+
+    @property
+    def diff_line(self) -> str:
+        """The line as it is."""
+        return self.original.splitlines()[self.line - 1]
 
     @property
     def key(self) -> str:

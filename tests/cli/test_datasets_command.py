@@ -106,6 +106,20 @@ def test_places_where_a_store_cannot_be(command, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_disk_that_fills_up_at_the_first_step(command, tmp_path, monkeypatch):
+    """Just after the hidden folder of the build was made."""
+    (tmp_path / "stores").mkdir()
+
+    def full(path, *arguments, mkdir=os.mkdir, **options):
+        if os.path.basename(path) == "store":
+            raise OSError(28, "No space left on device")
+        mkdir(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "mkdir", full)
+    assert "No space left on device" in command(*BUILD, "--root", tmp_path, code=2)
+    assert list((tmp_path / "stores").iterdir()) == []
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize(("count", "limit"), [(200, 0), (2000, 0), (2000, 6_000), (2000, 16_000)])

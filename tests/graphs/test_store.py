@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -281,12 +280,9 @@ def test_header_is_valid_for_numpy():
     assert (shape, fortran, dtype) == ((3, 2), False, np.dtype("int64"))
 
 
-def test_opening_takes_constant_time(tmp_path):
-    """Not a timing: opening touches the manifest and the headers, whatever the size."""
+def test_opening_maps_the_files(tmp_path):
     store = write(tmp_path / "s", [graph(5, seed=n) for n in range(50)], chunk_size=50)
-    started = time.perf_counter()
     again = GraphStore.open(store.path)
-    assert time.perf_counter() - started < 5
     assert all(not values.flags.owndata for name, values in again._arrays.items() if values.size)
     assert os.path.getsize(store.path / "x.npy") == 128 + 250
 

@@ -78,6 +78,11 @@ class TestDamage:
         assert found.count("verify") > QUICK // 6
         assert found.count("opening") > QUICK // 3
 
+    def test_without_a_trace_in_a_small_array_is_refused_on_opening(self, stores, level, tmp_path):
+        for seed in range(1, QUICK, len(KINDS)):
+            assert KINDS[seed % len(KINDS)].__name__ == "_one_number"
+            assert check_verify_finds_it(stores[level], tmp_path / str(seed), seed) == "opening"
+
     @pytest.mark.slow
     def test_of_many_kinds(self, stores, level, tmp_path, monkeypatch):
         for seed in range(CASES // 2):

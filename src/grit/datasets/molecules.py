@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 # What one molecule may cost. GRIT holds a vector for each pair of atoms: 1,000 atoms are a million pairs, 256 MB for 64
 # channels. RDKit's scaffolds take cubic time, a second for 1,000 atoms and minutes for 5,000. Its search for rings goes
-# astray in dense networks: 40 atoms, each bound to 20 others, take minutes; within these limits the worst take seconds.
+# astray in dense networks: 40 atoms, each bound to 20 others, take 40 seconds, and with 30 it crashes. Within these limits
+# the worst that we found take seconds.
 MAX_SMILES_LENGTH = 20_000
 MAX_ATOMS = 1_000
 MAX_RINGS = 300

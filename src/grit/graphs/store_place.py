@@ -89,7 +89,11 @@ class BuildingFolder:
             tidy(path)
             self._folder, self._lock = _locked_folder(path)
             self.store = self._folder / "store"
-            self.store.mkdir()
+            try:
+                self.store.mkdir()
+            except OSError:
+                self.close()
+                raise
         except OSError as error:
             raise GritError(f"cannot write the store {str(path)!r}: {error}") from None
 
