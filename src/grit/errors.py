@@ -1,5 +1,15 @@
-"""The one error type that a user's mistake raises."""
+"""The one error type that a user's mistake raises, and how its message shows what was found."""
 
 
 class GritError(ValueError):
     """What was wrong, where, what was expected, and what to do, in one message."""
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it."""
+    return shorten(repr(value))
+
+
+def shorten(text: str) -> str:
+    """A text cut to a length that can be read."""
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text):,} characters)"

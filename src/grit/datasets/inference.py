@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from grit.datasets.table import MISSING
-from grit.errors import GritError
+from grit.errors import GritError, shorten, shown
 from grit.graphs.schema import TaskSpec
 
 TaskKind = Literal["regression", "binary", "multiclass", "multilabel"]
@@ -84,9 +84,9 @@ class Targets:
             value = self._value(text)
             if value is None:
                 expected = "a number" if self.task.kind == "regression" else f"one of {', '.join(self._classes[:5])}"
-                return (), f"{name} is {text!r}, expected {expected}"
+                return (), f"{name} is {shown(text)}, expected {expected}"
             if not _fits(value):
-                return (), f"{name} is {text!r}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
+                return (), f"{name} is {shown(text)}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
             values.append(value)
         if all(value != value for value in values):
             return (), "no target has a value"
@@ -146,7 +146,7 @@ def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
             return "regression", f"{len(columns)} columns of numbers"
         odd = next(column for column in columns if not column.is_numeric)
         raise GritError(
-            f"several targets must all be numbers, or all 0 and 1; {odd.name!r} holds text such as {_example(odd)!r}."
+            f"several targets must all be numbers, or all 0 and 1; {odd.name!r} holds text such as {shown(_example(odd))}."
         )
     (column,) = columns
     if column.is_label:
@@ -160,7 +160,7 @@ def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
     if len(column.distinct) <= min(_MAX_CLASSES, column.present // 2):
         return "multiclass", f"it holds {len(column.distinct)} different words"
     raise GritError(
-        f"the target column {column.name!r} is text, such as {_example(column)!r}, with "
+        f"the target column {column.name!r} is text, such as {shown(_example(column))}, with "
         f"{len(column.distinct)} different values in {column.present} rows: neither numbers nor classes. Name another column."
     )
 
@@ -180,7 +180,7 @@ def _need(holds: bool, columns: Sequence[ColumnFacts], what: str, kind: str) -> 
     if not holds:
         names = ", ".join(repr(column.name) for column in columns)
         odd = next((column for column in columns if not column.is_numeric), columns[0])
-        examples = ", ".join(sorted(odd.distinct, key=lambda text: (_number(text) is not None, text))[:3])
+        examples = ", ".join(map(shorten, sorted(odd.distinct, key=lambda text: (_number(text) is not None, text))[:3]))
         raise GritError(f"{kind} needs {what} in {names}; found for example {examples}.")
 
 

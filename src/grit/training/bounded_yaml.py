@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from grit.errors import GritError
+from grit.errors import GritError, shown
 from grit.ordinary_file import check_ordinary
 
 MAX_BYTES = 1 << 16
@@ -106,16 +106,6 @@ def parse_yaml(text: str, where: str) -> Any:
 def dump_yaml(tree: Any) -> str:
     """Plain values as YAML that `parse_yaml` reads back to the same."""
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False)
-
-
-def shown(value: Any) -> str:
-    """A value as an error shows it."""
-    return shorten(repr(value))
-
-
-def shorten(text: str) -> str:
-    """A text cut to a length that can be read."""
-    return text if len(text) <= 80 else f"{text[:60]}... ({len(text):,} characters)"
 
 
 def _value(node: yaml.Node) -> Any:

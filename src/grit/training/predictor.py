@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from grit.datasets.featurisers import FEATURISERS
 from grit.datasets.molecules import MAX_ATOMS, why_no_smiles
 from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched
-from grit.errors import GritError
+from grit.errors import GritError, shown
 from grit.graphs.batch import PairBatch
 from grit.graphs.chunk import Array
 from grit.graphs.convert import pack, pack_chunk
@@ -211,7 +211,7 @@ class Predictor:
         rows = [MoleculeRow(number, str(each), (), why_no_smiles(each)) for number, each in enumerate(items)]
         for group in batched(rows, self.recipe.train.batch_size):
             piece = featurise(group)
-            unreadable += [f"{each.line} ({each.content!r}: {each.reason})" for each in piece.skipped]
+            unreadable += [f"{each.line} ({shown(each.content)}: {each.reason})" for each in piece.skipped]
             if piece.chunk is not None:
                 parts = [function(self._batch(part)) for part in self._parts(pack_chunk(piece.chunk))]
                 found.append((piece.rows, np.concatenate(parts)))

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from grit.errors import GritError
-from grit.training.bounded_yaml import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml, shorten, shown
+from grit.errors import GritError, shorten, shown
+from grit.training.bounded_yaml import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
 from grit.training.config import Recipe
 
 _MAX_LINES = 10  # of mistakes that one message lists
