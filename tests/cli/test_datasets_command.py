@@ -116,7 +116,7 @@ def test_a_disk_that_fills_up_at_the_first_step(command, tmp_path, monkeypatch):
         mkdir(path, *arguments, **options)
 
     monkeypatch.setattr(os, "mkdir", full)
-    assert "No space left on device" in command(*BUILD, "--root", tmp_path, code=2)
+    assert "No space left on device" in command(*BUILD, "--root", tmp_path, code=75)
     assert list((tmp_path / "stores").iterdir()) == []
 
 
