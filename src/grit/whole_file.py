@@ -21,7 +21,9 @@ if sys.platform != "win32":  # there an open file cannot be removed, which is al
     import fcntl
 
 ENDING = ".part"
-_LONGEST = 100  # characters of the name that go into the temporary name: names may be 255 bytes long
+_LONGEST = (
+    50  # characters of the name that go into the temporary name: of up to four bytes each, and names have at most 255
+)
 
 
 @contextmanager

@@ -36,3 +36,14 @@ def test_other_splits_of_the_same_sizes_are_noticed(tmp_path, on_disk):
     second = from_pyg(small_graphs(), splits=splits, out=tmp_path / "b" if on_disk else None)
     with pytest.raises(grit.GritError, match="other data or splits"):
         train(recipe, tmp_path / "run", store=second, resume=True)
+
+
+def test_other_targets_of_the_same_graphs_are_noticed(tmp_path):
+    recipe = small_recipe("train.epochs=1")
+    store = from_pyg(small_graphs(), splits=SPLITS, out=tmp_path / "a")
+    train(recipe, tmp_path / "run", store=store, options=RunOptions(checkpoint_seconds=0))
+    (tmp_path / "run" / "result.json").unlink()
+    graphs = small_graphs()
+    graphs[3].y += 1
+    with pytest.raises(grit.GritError, match="other data or splits"):
+        train(recipe, tmp_path / "run", store=from_pyg(graphs, splits=SPLITS, out=tmp_path / "b"), resume=True)

@@ -60,6 +60,7 @@ class RunData(BaseModel):
         molecules: How a SMILES becomes a graph, an entry of `FEATURISERS`; None if the data is no molecules.
         split_sizes: Graphs per split.
         split_checksums: SHA-256 of each split's graph numbers.
+        checksum: SHA-256 over the checksums of all arrays, where the data is on disk.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +74,7 @@ class RunData(BaseModel):
     molecules: str | None
     split_sizes: dict[str, int]
     split_checksums: dict[str, str]
+    checksum: str | None = None
 
 
 class _Result(BaseModel):
@@ -248,11 +250,19 @@ def describe_data(store: GraphStore, mean: tuple[float, ...], scale: tuple[float
             name: arrays[f"split_{name}"].sha256 if f"split_{name}" in arrays else _checksum(members)
             for name, members in store.splits.items()
         },
+        checksum=_checksum_of_all(store),
     )
 
 
 def _checksum(members: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(members, dtype="<i8").tobytes()).hexdigest()
+
+
+def _checksum_of_all(store: GraphStore) -> str | None:
+    arrays = store.manifest.arrays
+    if not arrays:
+        return None
+    return hashlib.sha256("".join(f"{name} {arrays[name].sha256}\n" for name in sorted(arrays)).encode()).hexdigest()
 
 
 def environment() -> dict[str, Any]:

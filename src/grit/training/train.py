@@ -113,7 +113,7 @@ def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) ->
     remove_abandoned(folder.path)
     remove_abandoned(folder.checkpoints)
     if folder.has_work(resume=resume):
-        _check_same(folder, recipe, data.split_checksums)
+        _check_same(folder, recipe, data)
         return True
     folder.begin(recipe, data)
     return False
@@ -185,7 +185,7 @@ def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _check_same(folder: RunFolder, recipe: Recipe, checksums: dict[str, str]) -> None:
+def _check_same(folder: RunFolder, recipe: Recipe, data: RunData) -> None:
     begun, asked = _leaves(folder.recipe().model_dump()), _leaves(recipe.model_dump())
     if begun != asked:
         changed = [key for key in {**begun, **asked} if begun.get(key) != asked.get(key)]
@@ -194,8 +194,10 @@ def _check_same(folder: RunFolder, recipe: Recipe, checksums: dict[str, str]) ->
             f"the run {str(folder.path)!r} was begun with another configuration ({shown}{', ...' if changed[4:] else ''}). "
             "Resume it with the overrides that it was begun with, or begin a new one with --run."
         )
-    begun_with = folder.data().split_checksums
-    if begun_with and begun_with != checksums:  # older runs of data in memory have none
+    before = folder.data()  # of runs begun by older versions one or both are not known
+    other_splits = before.split_checksums and before.split_checksums != data.split_checksums
+    other_data = None not in (before.checksum, data.checksum) and before.checksum != data.checksum
+    if other_splits or other_data:
         raise GritError(
             f"the run {str(folder.path)!r} was begun on other data or splits than those that are there now."
         )
