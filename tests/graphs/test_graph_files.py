@@ -42,3 +42,17 @@ def test_any_bytes_give_a_graph_or_our_own_error(ending, content, tmp_path_facto
         assert 0 < read_graph(path, 50).number_of_nodes() <= 50
     except GritError as error:
         assert str(path) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("g.graphml", "<?xml version='1.0' encoding='wtf-8'?><graphml/>"),
+        ("g.gml", 'graph [ node [ id 0 label "a" ] node [ id 1 id 2 label "b" ] ]'),
+        ("g.gml", "graph [ node 3 ]"),
+    ],
+)
+def test_damage_that_the_readers_stumble_over(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(GritError, match=f"{name}' is not a readable"):
+        read_graph(tmp_path / name, 10)

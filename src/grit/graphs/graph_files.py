@@ -42,7 +42,8 @@ def read_graph(path: Path, max_nodes: int) -> "nx.Graph":
                 graph.add_edges_from(_edges(path, max_nodes))
     except OSError as error:
         raise GritError(f"cannot read {str(path)!r}: {error.strerror}.") from None
-    except (nx.NetworkXError, ParseError, ValueError, LookupError, csv.Error) as error:
+    # The readers of NetworkX stumble over damaged files in the words of Python.
+    except (nx.NetworkXError, ParseError, ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
         raise GritError(f"{str(path)!r} is not a readable {path.suffix.lower()} file: {error}.") from None
     if graph.number_of_nodes() == 0:
         raise GritError(f"{str(path)!r} has no nodes. Expected a line for each edge, or a GraphML or GML graph.")
