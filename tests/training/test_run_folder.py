@@ -188,3 +188,29 @@ def test_the_files_that_name_a_run_are_there_before_config_yaml(finished):
     times = [(finished.path / name).stat().st_mtime_ns for name in ("environment.json", "data.json", "config.yaml")]
     assert times == sorted(times)
     assert json.loads((finished.path / "environment.json").read_text())["packages"]["torch"]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "what"),
+    [
+        ("data.json", '"scale": [\n  ', '"scale": [\n  7', "scale"),
+        ("data.json", '"metric": "mae"', '"metric": "rmse"', "task"),
+        ("config.yaml", "walk_steps: 4", "walk_steps: 5", "encoding"),
+        ("config.yaml", "num_heads: 2", "num_heads: 4", "model"),
+    ],
+)
+def test_weights_are_used_with_what_they_were_trained_with_only(copy, name, before, after, what):
+    text = (copy.path / name).read_text()
+    assert before in text
+    (copy.path / name).write_text(text.replace(before, after))
+    for path in (copy.path, copy.last):
+        with pytest.raises(grit.GritError, match=rf"{name}' was changed or damaged after training \({what}\)"):
+            grit.load(path)
+
+
+def test_what_predictions_do_not_rest_on_may_be_edited(copy):
+    text = (copy.path / "config.yaml").read_text()
+    (copy.path / "config.yaml").write_text(text.replace("dataset: zinc", "dataset: ./moved"))
+    content = json.loads((copy.path / "data.json").read_text())
+    (copy.path / "data.json").write_text(json.dumps({**content, "store": "/elsewhere"}))
+    assert grit.load(copy.path).data.store == "/elsewhere"

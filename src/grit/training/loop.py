@@ -220,7 +220,8 @@ class TrainingLoop:
         if improved or value == p.best_value:
             p.best_epoch = p.epoch
             if self.fabric.is_global_zero:
-                write_checkpoint(self.folder.best, self._weights(), {"epoch": p.epoch, "metrics": metrics})
+                state = {"epoch": p.epoch, "metrics": metrics, **self.folder.described()}
+                write_checkpoint(self.folder.best, self._weights(), state)
         train_loss = p.loss_sum / p.loss_weight
         line = {"epoch": p.epoch, "lr": learning_rate(self.config, p.epoch), "train_loss": train_loss, "val": metrics}
         done = len(self.train_batches.batches(p.epoch))
@@ -271,7 +272,7 @@ class TrainingLoop:
                 "history": self.history,
                 "groups": optimizer["param_groups"],
                 "processes": self.fabric.world_size,
-                "recipe": self.recipe.model_dump(mode="json"),
+                **self.folder.described(),
             }
             write_checkpoint(self.folder.last, tensors, state, keep_previous=True)
         self.fabric.barrier()

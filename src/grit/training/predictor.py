@@ -49,6 +49,7 @@ def load(path: str | Path, device: str = "cpu") -> "Predictor":
         if not chosen.exists():
             raise GritError(f"the run {str(path)!r} has no checkpoint yet.")
         checkpoint, _ = read_last(chosen)
+    folder.check_described(checkpoint.state)
     recipe, data = folder.recipe(), folder.data()
     network = build_network(recipe, data.graphs)
     load_weights(network, checkpoint.under("model."), str(path))

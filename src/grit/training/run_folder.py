@@ -22,7 +22,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -205,6 +205,29 @@ class RunFolder:
             return RunData.model_validate_json(check_ordinary(self.path / "data.json").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise GritError(f"{str(self.path / 'data.json')!r} cannot be read: {error}") from None
+
+    def described(self) -> dict[str, Any]:
+        """What config.yaml and data.json say, as every checkpoint holds it."""
+        return {"recipe": self.recipe().model_dump(mode="json"), "data": self.data().model_dump(mode="json")}
+
+    def check_described(self, state: Mapping[str, Any]) -> None:
+        """Raise if config.yaml or data.json no longer say what a checkpoint's predictions rest on.
+
+        Args:
+            state: Of the checkpoint; older ones do not hold all of it.
+        """
+        for name, key, now, parts in (
+            ("config.yaml", "recipe", self.recipe(), ("model", "encoding", "baseline")),
+            ("data.json", "data", self.data(), ("graphs", "task", "mean", "scale", "molecules")),
+        ):
+            if key in state:
+                trained = type(now).model_validate(state[key])
+                changed = [part for part in parts if getattr(trained, part) != getattr(now, part)]
+                if changed:
+                    raise GritError(
+                        f"{str(self.path / name)!r} was changed or damaged after training ({', '.join(changed)}). "
+                        "The weights fit only what they were trained with: put the file back as it was."
+                    )
 
     def result(self) -> dict[str, Any] | None:
         """The final result; None if the run is not finished."""
