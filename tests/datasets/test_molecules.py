@@ -97,6 +97,7 @@ class TestReadSmiles:
             ("O" + "C([2H])([2H])" * 400, "1,201 atoms, at most 1,000 are read"),
             (network(20, 20), "361 rings, at most 300 are read"),
             (network(4, 80), "an atom with 80 neighbours, at most 16 are read"),
+            ("[U]" + "(F)" * 17 + ".C" * 100, "an atom with 17 neighbours, at most 16 are read"),
             (network(16, 16)[:-1], "not valid SMILES"),
         ],
     )
@@ -111,6 +112,7 @@ class TestReadSmiles:
             ("C" * MAX_ATOMS, 1_000),
             ("C([H])([H])" * 600, 600),
             (network(9, 9), 18),
+            ("[U]" + "(F)" * 16 + ".C" * 100, 117),
             (".".join("C" * MAX_ATOMS), 1_000),
             ("C(" * 900 + "C" + ")" * 900, 901),
         ],

@@ -81,6 +81,11 @@ def test_graphs_regression():
     assert model.predict(graphs[:4]).shape == (4,)
 
 
+def test_numbers_that_look_like_classes_stay_numbers_in_a_regression():
+    fitted = grit.GritRegressor(epochs=1, overrides=TINY).fit(small_graphs(count=12), [float(k % 2) for k in range(12)])
+    assert fitted.predictor_.task.spec.kind == "regression"
+
+
 def test_scikit_learns_manners():
     model = grit.GritRegressor(epochs=1, overrides=TINY, seed=3)
     copy = clone(model)

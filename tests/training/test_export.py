@@ -313,3 +313,16 @@ def test_random_graphs_are_awkward():
     assert (source == target).any()
     assert torch.unique(graphs.edge_index, dim=1).shape[1] < graphs.num_edges
     assert list(program_inputs(graphs)) == ["x", "edge_index", "graph_of_node"]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "kind", "difference"),
+    [
+        ([[0.011], [0.01]], [[0.01], [0.01]], "regression", 0.1),  # small numbers differ by their own size
+        ([[0.1], [2.0]], [[0.0], [2.0]], "regression", 0.1),  # one near 0 by the usual size, here 1
+        ([[0.0]], [[0.0]], "regression", 0.0),
+        ([[0.02]], [[0.01]], "binary", 0.01),
+    ],
+)
+def test_differences_are_relative_to_what_is_predicted(found, wanted, kind, difference):
+    assert relative_difference(np.array(found), np.array(wanted), kind) == pytest.approx(difference)

@@ -425,3 +425,19 @@ def test_no_warning_without_reason(molecules):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         grit.load(molecules[0]).predict(["CCO"])
+
+
+def test_a_disk_that_is_full_leaves_no_half_table(molecules, tmp_path):
+    resource = pytest.importorskip("resource")
+    predictor, table, out = grit.load(molecules[0]), tmp_path / "in.csv", tmp_path / "out" / "out.csv"
+    table.write_text("smiles\n" + "CCO\n" * 20)
+    out.parent.mkdir()
+    out.write_text("precious")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(grit.GritError, match=r"cannot write .*out.csv.*File too large"):
+            predict_table(predictor, table, out, processes=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path.name: path.read_text() for path in out.parent.iterdir()} == {"out.csv": "precious"}
