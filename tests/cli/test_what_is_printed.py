@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -176,4 +177,6 @@ def test_lists(grit):
     assert grit("recipes").split("\n\n")[0].splitlines() == list(recipes())
     assert "propositions" in grit("reproduce")
     assert "did you mean 'propositions'" in grit("reproduce", "proposition", code=2)
-    assert "kernels: " in grit("doctor")
+    printed = grit("doctor")
+    assert "kernels: " in printed
+    assert f"torch-geometric: {version('torch-geometric')} " in printed

@@ -190,14 +190,24 @@ def test_a_disk_that_fills_up(store, tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_checkpoint_of_another_model(store, tmp_path):
+@pytest.mark.parametrize(
+    ("drop", "add", "message"),
+    [
+        ("head.linears.0.weight", "extra", "missing: head.linears.0.weight; unexpected: extra"),
+        ("head.linears.0.weight", None, "missing: head.linears.0.weight"),
+        (None, "extra", "unexpected: extra"),
+    ],
+)
+def test_a_checkpoint_of_another_model(store, tmp_path, drop, add, message):
     train(small_recipe("train.epochs=1"), tmp_path / "run", store=store, options=ALWAYS)
     folder = RunFolder(tmp_path / "run")
     (folder.path / "result.json").unlink()
     found = read_checkpoint(folder.last)
-    tensors = {name: value for name, value in found.tensors.items() if name != "model.head.linears.0.weight"}
-    write_checkpoint(folder.last, {**tensors, "model.extra": torch.zeros(1)}, found.state)
-    with pytest.raises(grit.GritError, match=r"of another model \(missing: head.linears.0.weight; unexpected: extra\)"):
+    tensors = {name: value for name, value in found.tensors.items() if name != f"model.{drop}"}
+    if add is not None:
+        tensors[f"model.{add}"] = torch.zeros(1)
+    write_checkpoint(folder.last, tensors, found.state)
+    with pytest.raises(grit.GritError, match=rf"of another model \({message}\)"):
         train(small_recipe("train.epochs=1"), tmp_path / "run", store=store, resume=True)
 
 
