@@ -441,3 +441,12 @@ def test_a_disk_that_is_full_leaves_no_half_table(molecules, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert {path.name: path.read_text() for path in out.parent.iterdir()} == {"out.csv": "precious"}
+
+
+def test_a_line_with_an_open_quote_stays_one_line(molecules, tmp_path):
+    (tmp_path / "in.csv").write_text('smiles,name\n"CC,open\nCCN,fine\n')
+    assert predict_table(grit.load(molecules[0]), tmp_path / "in.csv", tmp_path / "out.csv", processes=1) == (2, 1)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert len(lines) == 3
+    assert "a quote opens a cell" in lines[1]
+    assert lines[2].startswith("CCN,fine,")

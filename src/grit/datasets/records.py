@@ -97,7 +97,7 @@ def _parse(lines: list[str], delimiter: str) -> tuple[list[str], str | None, boo
     except csv.Error:
         is_open = reader.line_num > len(lines)  # it went on to the line that we added
     try:
-        fields = next(csv.reader(lines, delimiter=delimiter))
+        fields = next(csv.reader([*lines[:-1], lines[-1].rstrip("\r\n")], delimiter=delimiter))
     except csv.Error as error:  # a field beyond the limit of the csv module
         return [], str(error), False
     return fields, _OPEN_QUOTE if is_open else _TEXT_AFTER_QUOTE, is_open
