@@ -50,6 +50,26 @@ def test_verify(command, root, tmp_path):
     assert command(copied, code=2).splitlines()[-1] == message.strip()
 
 
+def test_verify_reads_what_opening_does_not(command, root, tmp_path, monkeypatch):
+    """Bits that changed in a large array while its size and time stayed the same."""
+    monkeypatch.setattr("grit.graphs.store_check.SMALL", 0)  # so that all arrays count as large
+    path = tmp_path / "copied"
+    shutil.copytree(root / "stores" / "pattern", path)
+    assert command("verify", path).startswith(f"{path} is sound")
+    before = (path / "x.npy").stat()
+    with (path / "x.npy").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([1 - last if last < 2 else 0]))
+    os.utime(path / "x.npy", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "x.npy has changed since the store was built" in command("verify", path, code=2)
+
+
+def test_what_a_data_set_was_made_of_is_noted(command, root):
+    assert "note: drawn from the published distribution" in command("pattern", "--root", root)
+
+
 def test_verify_says_how_to_build_a_data_set_again(command, tmp_path):
     build("pattern", root=tmp_path, how="generate", options=BuildOptions(processes=1, limit=3))
     os.truncate(tmp_path / "stores" / "pattern" / "y.npy", 130)

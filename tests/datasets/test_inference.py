@@ -36,6 +36,8 @@ def facts(*columns):
         ([[1, 2, 2, 1]], "regression", ()),
         ([["１", "２", "３"]], "multiclass", ("1", "2", "3")),
         ([["-", "+", "+"]], "binary", ("+", "-")),
+        ([range(10)], "multiclass", tuple("0123456789")),
+        ([range(11)], "regression", ()),
     ],
 )
 def test_what_is_inferred(columns, kind, classes):

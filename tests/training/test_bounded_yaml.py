@@ -81,3 +81,12 @@ def test_every_text_survives_yaml(text):
     tree = {"a": text, "b": [text, 1, None, True, 1e-5]}
     if "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text.replace("\udcff", "")):
         assert parse_yaml(dump_yaml(tree), "here") == tree
+
+
+def test_twenty_levels_are_read_and_one_more_is_not():
+    value = parse_yaml("[" * 19 + "1" + "]" * 19, "here")
+    for _ in range(19):
+        (value,) = value
+    assert value == 1
+    with pytest.raises(grit.GritError, match="more than 20 levels"):
+        parse_yaml("[" * 20 + "1" + "]" * 20, "here")

@@ -110,8 +110,9 @@ def train(
 
 def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) -> bool:
     """Make the folder ready; whether there is training in it to go on with."""
-    remove_abandoned(folder.path)
-    remove_abandoned(folder.checkpoints)
+    remove_abandoned(
+        folder.checkpoints
+    )  # in the folder itself every file is written again, which removes its leftovers
     if folder.has_work(resume=resume):
         _check_same(folder, recipe, data)
         return True
