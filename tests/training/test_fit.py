@@ -60,6 +60,15 @@ def test_a_table_that_was_changed_before_anything_was_learned_is_read_again(tmp_
     assert len(fit(table, run, resume=resume)) == 15
 
 
+def test_what_a_killed_build_left_goes(tmp_path):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    fit(table, run)
+    (run / "model" / "result.json").unlink()
+    (run / ".data.building-0123" / "replaced").mkdir(parents=True)
+    fit(table, run, resume=True)
+    assert sorted(path.name for path in run.iterdir()) == [".lock", "data", "model"]
+
+
 def test_what_was_learned_is_neither_overwritten_nor_deleted(tmp_path):
     table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
     fit(table, run)

@@ -15,6 +15,7 @@ from grit.datasets.table import Table
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
+from grit.graphs.store_place import tidy
 from grit.training.loop import Event
 from grit.training.presets import preset_recipe
 from grit.training.run_folder import LOCK, RunFolder
@@ -91,6 +92,7 @@ def fit_folder(run: Path, *, resume: bool) -> Iterator[None]:
             )
     model.has_work(resume=resume)
     with folder.held():
+        tidy(run / "data")  # of a build that was killed after its store was in place
         try:
             yield
         except BaseException:
