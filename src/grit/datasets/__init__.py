@@ -3,7 +3,8 @@
 from grit.datasets.benchmark import Benchmark, BuildOptions
 from grit.datasets.building import build, is_built, load, load_schema, store_path, verify
 from grit.datasets.files import data_root
-from grit.datasets.own import from_csv, from_networkx, from_pyg, from_smiles
+from grit.datasets.own import from_csv, from_smiles
+from grit.datasets.own_graphs import from_networkx, from_pyg
 from grit.datasets.table_of_datasets import DATASETS, find_dataset
 
 __all__ = [

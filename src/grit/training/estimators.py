@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from grit.datasets.inference import TaskKind
-from grit.datasets.own import from_pyg, from_smiles
+from grit.datasets.own import from_smiles
+from grit.datasets.own_graphs import from_pyg
 from grit.datasets.splits import random_split
 from grit.errors import GritError
 from grit.graphs.chunk import Array
