@@ -259,6 +259,34 @@ def test_a_store_is_never_half_of_one_and_half_of_another(tmp_path, monkeypatch)
     assert {store.name, *map(str, store.array("x")[:, 0])} == {"3"}
 
 
+def replaced_at_every_reading(path, monkeypatch, times):
+    """From now on the store at ``path`` is replaced just after its manifest was read, the first ``times`` times."""
+    left = [times]
+
+    def read(folder):
+        manifest = read_manifest(folder)
+        if left[0] > 0:
+            left[0] -= 1
+            write(path, 3, overwrite=True)
+        return manifest
+
+    monkeypatch.setattr("grit.graphs.store.read_manifest", read)
+
+
+def test_a_store_that_is_replaced_many_times_in_a_row_is_opened_in_the_end(tmp_path, monkeypatch):
+    write(tmp_path / "s", 2)
+    replaced_at_every_reading(tmp_path / "s", monkeypatch, times=15)
+    assert value_of(tmp_path / "s") == 3
+
+
+def test_a_store_that_is_replaced_for_ever_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("grit.graphs.store._KEEP_TRYING_SECONDS", 0)
+    write(tmp_path / "s", 2)
+    replaced_at_every_reading(tmp_path / "s", monkeypatch, times=1000)
+    with pytest.raises(grit.GritError, match="is being replaced again and again"):
+        GraphStore.open(tmp_path / "s")
+
+
 def test_where_there_are_no_locks_the_old_store_is_not_lost(tmp_path, monkeypatch):
     monkeypatch.setattr("grit.graphs.store_place.lock", lambda descriptor: False)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)

@@ -6,6 +6,7 @@ no encoding is stored. `grit.graphs.store_format` says what the files hold.
 
 import mmap
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,10 @@ from grit.graphs.store_place import is_there
 # small process; they remain in the system's cache, so that reading them again costs little.
 _RELEASE_FROM_BYTES = 128 << 20
 
+# A small store takes as long to open as to build, so that a few openings in a row may each meet a build. Somebody who replaces
+# a store for this long without a pause is waited for in vain.
+_KEEP_TRYING_SECONDS = 30
+
 
 class GraphStore:
     """Read access to a stored data set. Open one with `GraphStore.open`, make one with `StoreWriter` or `in_memory`.
@@ -80,7 +85,9 @@ class GraphStore:
                 (`grit.graphs.store_check`). Otherwise only what takes milliseconds is checked.
         """
         folder = Path(path)
-        for _ in range(10):
+        tries, deadline = 0, time.monotonic() + _KEEP_TRYING_SECONDS
+        while tries < 10 or time.monotonic() < deadline:
+            tries += 1
             is_there(folder)
             before = _identity(folder)
             try:
