@@ -1,27 +1,10 @@
 """Commands that go on with a run and fail leave it as it was; and what is told about a run is true. Called in this process."""
 
-import sys
-
 import numpy as np
 import pytest
 
-from grit.cli import main
-
 FIT = ("fit", "mine.csv", "--target", "y", "--preset", "fast", "--split", "random", "--no-forest", "--run", "run")
 SMALL = ("encoding.walk_steps=4", "model.num_layers=1", "model.hidden_dim=8", "model.num_heads=2", "train.epochs=1")
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["grit", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert ended.value.code == code, said.err
-        return said.err if code else said.out
-
-    return call
 
 
 @pytest.fixture

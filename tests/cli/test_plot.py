@@ -1,10 +1,9 @@
-import sys
+from functools import partial
 
 import networkx as nx
 import pytest
 
 import grit
-from grit.cli import main
 from grit.cli.plot_text import MAX_NODES, parse_steps
 from grit.datasets import build
 from grit.datasets.benchmark import BuildOptions
@@ -30,16 +29,8 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture
-def plot(monkeypatch, capsys):
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["grit", "plot", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert ended.value.code == code, said.err
-        return said.err if code else said.out
-
-    return call
+def plot(command):
+    return partial(command, "plot")
 
 
 @pytest.mark.parametrize("ending", SIGNATURES)

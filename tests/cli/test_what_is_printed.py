@@ -3,13 +3,11 @@
 import csv
 import json
 import re
-import sys
 from importlib.metadata import version
 
 import numpy as np
 import pytest
 
-from grit.cli import main
 from grit.datasets import DATASETS, load
 from grit.training.recipe import recipes
 from grit.training.run_folder import RunFolder
@@ -35,20 +33,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def grit(folder, monkeypatch, capsys):
+def grit(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("GRIT_DATA", str(folder / "data"))
-
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["grit", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert ended.value.code == code, said.err
-        return said.err if code else said.out
-
-    return call
+    return command
 
 
 def fit(grit, run, *options, target="weight"):

@@ -10,6 +10,7 @@ from grit.datasets import DATASETS
 from grit.graphs.store import GraphStore
 from grit.training.bounded_yaml import parse_yaml
 from grit.training.checkpoint import read_checkpoint
+from grit.training.config import Recipe
 from grit.training.presets import preset_recipe
 from grit.training.recipe import load_recipe, recipe_yaml, scale_warmup
 from grit.training.run_folder import RunFolder
@@ -27,6 +28,15 @@ BENCHMARKS = [
     "peptides-struct",
     "pcqm4mv2",
 ]
+
+
+def test_a_recipe_that_names_only_its_data_is_the_papers_zinc_but_shorter():
+    """Defaults are a promise to users' own files: they may not change unnoticed."""
+    paper = load_recipe("zinc")
+    own = Recipe(dataset="zinc")
+    assert (own.encoding, own.baseline) == (paper.encoding, None)
+    assert own.model.model_copy(update={"attention_dropout": 0.2}) == paper.model
+    assert own.train.model_copy(update={"epochs": 2000, "warmup_epochs": 50}) == paper.train
 
 
 def example_batch(recipe):
