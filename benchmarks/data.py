@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from grit.batches.pair_batch import PairBatch
+from grit.batches.spec import BatchSpec
 from grit.datasets import load
 from grit.encodings.rrwp import rrwp_encoding
 from grit.graphs.chunk import GraphChunk
@@ -132,7 +134,7 @@ def read_at_random(folder, batches, batch_size=256, walk_steps=16):
     before, graphs, largest = memory(), 0, 0.0
     start = time.perf_counter()
     for _ in range(batches):
-        graphs += len(store.take(rng.integers(0, len(store), batch_size), walk_steps=walk_steps))
+        graphs += len(PairBatch.from_store(store, rng.integers(0, len(store), batch_size), BatchSpec(walk_steps)))
         largest = max(largest, memory()[0])
     seconds = time.perf_counter() - start
     return {
@@ -171,7 +173,9 @@ def main():
         print(f"  {name:24s} {1e3 * value:8.1f} ms   {value / ours:5.2f} x ours")
     rng = np.random.default_rng(0)
     chosen = iter([rng.integers(0, len(store), 32) for _ in range(60)])
-    taking = interleaved({"take": lambda: store.take(next(chosen), walk_steps=WALK_STEPS)}, rounds=60)["take"]
+    taking = interleaved({"take": lambda: PairBatch.from_store(store, next(chosen), BatchSpec(WALK_STEPS))}, rounds=60)[
+        "take"
+    ]
     print(f"a batch of 32 molecules (gather, pairs, RRWP): {1e3 * taking:.2f} ms median")
     figures = {"rrwp_seconds": seconds, "take_32_seconds": taking}
     folder = Path(tempfile.mkdtemp()) / "large"

@@ -21,13 +21,15 @@ from torch_geometric.data import Data
 
 import grit
 from grit import kernels
+from grit.batches.pair_batch import PairBatch
+from grit.batches.spec import BatchSpec
 from grit.datasets import load, load_schema
 from grit.encodings.rrwp import rrwp_encoding
 from grit.graphs.convert import pack
 from grit.graphs.pairs import choose_pairs
-from grit.kernels.floor import run_floor
-from grit.kernels.memory import proc_bytes
-from grit.studies.peak_memory import forget_peak
+from grit.memory import proc_bytes
+from grit.studies.runtime.floor import run_floor
+from grit.studies.runtime.peak_memory import forget_peak
 
 
 class Work(NamedTuple):
@@ -86,7 +88,7 @@ def setting(name):
         batch = grit.PairBatch.from_data_list(data, recipe.encoding.walk_steps)
     else:
         store = load("zinc-mini")
-        batch = store.take(store.split("train")[:32], recipe.encoding.walk_steps)
+        batch = PairBatch.from_store(store, store.split("train")[:32], recipe.batch_spec())
     return grit.build_model(recipe), batch, recipe
 
 
@@ -160,7 +162,7 @@ def measure(name, rounds, work):
         if work.plain:
             steps["plain"] = with_form("plain", make(model, batch))
         if work.gps:
-            from grit.baselines import Gps
+            from grit.models import Gps
 
             steps["gps"] = make(Gps(load_schema("zinc-full")), batch)
         few = max(3, min(rounds, int(rounds * 20_000 / batch.num_pairs)))
@@ -191,14 +193,14 @@ def worker(name, form):
 def walks(rounds):
     """RRWP of 1,000 molecules in one thread, against dense products."""
     store = load("zinc-mini")
-    batches = [store.take(store.split("train")[i : i + 32], 1).graphs for i in range(0, 1000, 32)]
+    batches = [store.gather(store.split("train")[i : i + 32]) for i in range(0, 1000, 32)]
     pairs = [choose_pairs(graphs) for graphs in batches]
 
     def ours():
         for graphs, chosen in zip(batches, pairs, strict=True):
             rrwp_encoding(graphs, chosen, WALK_STEPS, torch.float32)
 
-    everything = store.take(store.split("train")[:1000], 1).graphs
+    everything = store.gather(store.split("train")[:1000])
     steps = {
         "fused": with_form("fused", ours),
         "plain": with_form("plain", ours),
@@ -208,7 +210,9 @@ def walks(rounds):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     result = compare(in_turns(steps, rounds))
-    take = in_turns({"fused": lambda: store.take(store.split("train")[:32], WALK_STEPS)}, 5 * rounds)
+    take = in_turns(
+        {"fused": lambda: PairBatch.from_store(store, store.split("train")[:32], BatchSpec(WALK_STEPS))}, 5 * rounds
+    )
     torch.set_num_threads(threads)
     return result, 1e3 * statistics.median(take["fused"])
 

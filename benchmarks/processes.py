@@ -16,6 +16,7 @@ import torch.multiprocessing as mp
 
 import grit
 from grit import kernels
+from grit.batches.pair_batch import PairBatch
 from grit.datasets import load
 
 ROUNDS = 15
@@ -26,7 +27,7 @@ def work(rank, world, file, results):
     torch.set_num_threads(1)
     kernels.keep_freed_memory()
     recipe, store = grit.load_recipe("zinc"), load("zinc-mini")
-    batch = store.take(store.split("train")[rank:32:world], recipe.encoding.walk_steps)
+    batch = PairBatch.from_store(store, store.split("train")[rank:32:world], recipe.batch_spec())
     model = grit.build_model(recipe).train()
     times = {"fused": [], "plain": []}
     for number in range(ROUNDS + 1):

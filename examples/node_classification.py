@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 import grit
 from grit.datasets import from_pyg
-from grit.training.presets import preset_recipe
+from grit.recipe.presets import preset_recipe
 
 
 def two_communities(rng, size=7):

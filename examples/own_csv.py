@@ -9,8 +9,8 @@ from pathlib import Path
 
 import grit
 from grit.datasets import from_csv
-from grit.datasets.zinc_mini import bundled_smiles
-from grit.training.presets import preset_recipe
+from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.recipe.presets import preset_recipe
 
 
 def write_table(path):

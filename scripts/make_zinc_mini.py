@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rdkit import Chem
 
-from grit.datasets.molecules import read_smiles, zinc_graph
+from grit.datasets.molecules.smiles import read_smiles, zinc_graph
 from grit.errors import GritError
 
 SPLIT_SIZES = (2_000, 250, 250)

@@ -6,51 +6,56 @@ Nothing heavy is imported here, so that ``grit --help`` and ``import grit`` stay
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from grit.version import VERSION
+
 if TYPE_CHECKING:
+    from grit.batches.pair_batch import PairBatch
+    from grit.batches.spec import BatchSpec
     from grit.encodings.rrwp import AddRRWP, rrwp
     from grit.errors import GritError
-    from grit.graphs.batch import PairBatch
     from grit.graphs.packed import PackedGraphs
     from grit.graphs.pairs import Pairs, choose_pairs
     from grit.graphs.schema import Features, GraphSchema
+    from grit.models.grit import Grit
     from grit.nn.attention.grit import GritAttention
-    from grit.nn.build import build_batch, build_model
     from grit.nn.layer import GritLayer
-    from grit.nn.model import Grit
-    from grit.nn.reference import load_reference_checkpoint
+    from grit.recipe.build import build_batch, build_model
+    from grit.recipe.load import load_recipe, recipes
+    from grit.recipe.reference_weights import load_reference_checkpoint
     from grit.training.estimators import GritClassifier, GritRegressor
     from grit.training.predictor import load
-    from grit.training.recipe import load_recipe, recipes
     from grit.training.train import train
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "AddRRWP": "grit.encodings.rrwp",
     "Features": "grit.graphs.schema",
     "GraphSchema": "grit.graphs.schema",
-    "Grit": "grit.nn.model",
+    "Grit": "grit.models.grit",
     "GritAttention": "grit.nn.attention.grit",
     "GritClassifier": "grit.training.estimators",
     "GritError": "grit.errors",
     "GritLayer": "grit.nn.layer",
     "GritRegressor": "grit.training.estimators",
     "PackedGraphs": "grit.graphs.packed",
-    "PairBatch": "grit.graphs.batch",
+    "PairBatch": "grit.batches.pair_batch",
     "Pairs": "grit.graphs.pairs",
-    "build_batch": "grit.nn.build",
-    "build_model": "grit.nn.build",
+    "BatchSpec": "grit.batches.spec",
+    "build_batch": "grit.recipe.build",
+    "build_model": "grit.recipe.build",
     "choose_pairs": "grit.graphs.pairs",
     "load": "grit.training.predictor",
-    "load_recipe": "grit.training.recipe",
-    "load_reference_checkpoint": "grit.nn.reference",
-    "recipes": "grit.training.recipe",
+    "load_recipe": "grit.recipe.load",
+    "load_reference_checkpoint": "grit.recipe.reference_weights",
+    "recipes": "grit.recipe.load",
     "rrwp": "grit.encodings.rrwp",
     "train": "grit.training.train",
 }
 
 __all__ = [
     "AddRRWP",
+    "BatchSpec",
     "Features",
     "GraphSchema",
     "Grit",

@@ -10,7 +10,7 @@ import pytest
 from grit.cli import main
 from grit.cli.failures import exit_code_of
 from grit.errors import GritError
-from grit.training import recipe
+from grit.recipe import load as recipe
 
 TORCH = (
     "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: "

@@ -6,7 +6,7 @@ import pytest
 import grit
 from grit.cli.plot_text import MAX_NODES, parse_steps
 from grit.datasets import build
-from grit.datasets.benchmark import BuildOptions
+from grit.datasets.benchmarks.benchmark import BuildOptions
 from grit.errors import GritError
 from grit.training.train import RunOptions, train
 from tests.training.small import SMALL, small_recipe, small_store

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grit.datasets import DATASETS, load
-from grit.training.recipe import recipes
+from grit.recipe.load import recipes
 from grit.training.run_folder import RunFolder
 
 MODEL = ("encoding.walk_steps=4", "model.num_layers=1", "model.hidden_dim=8", "model.num_heads=2")

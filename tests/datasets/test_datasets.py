@@ -17,11 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grit
+from grit.batches.pair_batch import PairBatch
+from grit.batches.spec import BatchSpec
 from grit.datasets import DATASETS, BuildOptions, build, find_dataset, from_pyg, load
-from grit.datasets.files import checksum
-from grit.datasets.pcqm4mv2 import paper_splits
-from grit.datasets.statistics import statistics
-from grit.datasets.zinc_mini import bundled_smiles
+from grit.datasets.benchmarks.pcqm4mv2 import paper_splits
+from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.datasets.pipeline.source_files import checksum
+from grit.datasets.pipeline.statistics import statistics
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
@@ -104,7 +106,7 @@ class TestContract:
             num_heads=2,
             pooling="sum" if store.schema.level == "graph" else "none",
         )
-        batch = store.take(store.split("train")[:3], walk_steps=4)
+        batch = PairBatch.from_store(store, store.split("train")[:3], BatchSpec(4))
         predicted = model(batch)
         rows = {"graph": 3, "node": batch.num_nodes}[store.schema.level]
         assert predicted.shape == (rows, store.schema.num_outputs)
@@ -228,7 +230,7 @@ def official_molecule(n, y):
 
 
 def test_official_zinc(tmp_path, monkeypatch):
-    monkeypatch.setattr("grit.datasets.zinc._SIZES_12K", (2, 1, 1))
+    monkeypatch.setattr("grit.datasets.benchmarks.zinc._SIZES_12K", (2, 1, 1))
     with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
         for split in ("train", "val", "test"):
             molecules = [official_molecule(n, n / 10) for n in range(2, 7)]
@@ -284,7 +286,7 @@ def test_official_pyg_files(name, columns, classes, tmp_path):
 
 
 def write_peptides(folder, monkeypatch, *, struct):
-    from grit.datasets import peptides
+    from grit.datasets.benchmarks import peptides
 
     smiles = ["CCO", "CC(=O)N", "NCC(=O)O", "CCCC"]
     table, split = peptides._STRUCT if struct else peptides._FUNC
@@ -484,7 +486,7 @@ def test_fuzz_sources(sources, tmp_path_factory, data, name):
 
 @given(st.data())
 def test_fuzz_idx(tmp_path_factory, data):
-    from grit.datasets.mnist import read_idx
+    from grit.datasets.benchmarks.mnist import read_idx
 
     content = bytearray(b"\x00\x00\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (2, 3, 3)) + bytes(18))
     for _ in range(data.draw(st.integers(0, 3))):

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason=
 SCRIPT = """
 import sys, torch
 import grit
-from grit.kernels import memory
+from grit import memory
 from torch_geometric.data import Data
 
 memory.available_memory = lambda device: 8 * 2**30

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grit.datasets.files import extract, read_member, read_npz, read_tensors, unpickle
+from grit.datasets.pipeline.source_files import extract, read_member, read_npz, read_tensors, unpickle
 from tests.fuzz.mutation import damaged
 
 OUTSIDE = f"{tempfile.gettempdir()}/grit-fuzz-escaped"

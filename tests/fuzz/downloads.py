@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from grit.datasets.building import fetch
-from grit.datasets.files import SourceFile
+from grit.datasets.pipeline.source_files import SourceFile
 from tests.fuzz.mutation import damaged
 
 CONTENT = bytes(range(256)) * 20

@@ -4,7 +4,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from grit.training.recipe import load_recipe, recipe_yaml, recipes
+from grit.recipe.load import load_recipe, recipe_yaml, recipes
 from tests.fuzz.mutation import NUMBERS, TEXTS, damaged, text_of
 
 VALUES = [

@@ -8,8 +8,8 @@ import numpy as np
 
 from grit.datasets import from_csv
 from grit.graphs.store import GraphStore
+from grit.recipe.presets import preset_recipe
 from grit.training.predictor import Predictor, load
-from grit.training.presets import preset_recipe
 from grit.training.train import RunOptions, train
 
 GOOD = [

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from grit.batches.pair_batch import PairBatch
+from grit.batches.spec import BatchSpec
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
 from tests.fuzz import scene
@@ -49,7 +51,7 @@ def try_it(value: dict[str, Any], folder: Path) -> None:
     store = GraphStore.open(path)
     try:
         scene.predictor().predict_store(store)
-        store.take(np.arange(len(store)), 3)
+        PairBatch.from_store(store, np.arange(len(store)), BatchSpec(3))
         _ = store.skipped
     except GritError:
         pass  # refused late, but refused

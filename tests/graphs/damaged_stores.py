@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from grit.batches.pair_batch import PairBatch
+from grit.batches.spec import BatchSpec
 from grit.graphs.chunk import ArrayGraph, GraphChunk
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
@@ -58,7 +60,7 @@ def _chunk(rng: np.random.Generator, level: str) -> GraphChunk:
 def content(store: GraphStore) -> tuple[Any, ...]:
     """All that a user can get out of a store."""
     arrays = {name: (store.array(name).dtype.str, store.array(name).tolist()) for name in sorted(store.manifest.arrays)}
-    batch = store.take(range(len(store)), walk_steps=3)
+    batch = PairBatch.from_store(store, range(len(store)), BatchSpec(3))
     tensors = (batch.graphs.x, batch.graphs.edge_index, batch.graphs.edge_attr, batch.y, batch.pair_encoding)
     return store.manifest, arrays, store.skipped, [tensor.tolist() for tensor in tensors]
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import grit
+from grit.batches.pair_batch import PairBatch
+from grit.batches.spec import BatchSpec
 from grit.datasets import from_pyg
 from grit.graphs.chunk import ArrayGraph, GraphChunk
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
@@ -62,7 +64,7 @@ def test_take_is_from_data_list(tmp_path_factory, data_list, data):
     order = data.draw(st.lists(st.integers(0, len(data_list) - 1), min_size=1, max_size=6))
     wanted = grit.PairBatch.from_data_list([data_list[number] for number in order], walk_steps=4)
     for each in (on_disk, in_memory, GraphStore.open(out)):
-        got = each.take(order, walk_steps=4)
+        got = PairBatch.from_store(each, order, BatchSpec(4))
         for name in ("x", "edge_index", "edge_attr", "node_ptr", "edge_ptr", "y"):
             assert torch.equal(getattr(got.graphs, name), getattr(wanted.graphs, name)), name
         assert torch.equal(got.pair_encoding, wanted.pair_encoding)
@@ -121,7 +123,7 @@ def test_pickles_by_reopening(store):
 @pytest.mark.parametrize("indices", [[], [5], [-1], [0.5], [[0]]])
 def test_bad_numbers(store, indices):
     with pytest.raises(grit.GritError, match="take needs a list of graph numbers|has graphs 0 to 4"):
-        store.take(indices)
+        store.gather(indices)
 
 
 def test_nothing_is_left_of_a_build_that_failed(tmp_path):
@@ -265,7 +267,7 @@ def test_fuzz_only_our_own_error_comes_out(intact, tmp_path_factory, data):
     path.write_bytes(bytes(content))
     try:
         store = GraphStore.open(folder)
-        store.take(range(len(store)), walk_steps=3)
+        PairBatch.from_store(store, range(len(store)), BatchSpec(3))
         _ = store.skipped
         store.verify()
     except grit.GritError:
@@ -296,7 +298,7 @@ def test_edge_level_round_trip(tmp_path):
     )
     store = from_pyg([data] * 4, out=tmp_path / "s")
     assert (store.schema.level, store.task.kind) == ("edge", "binary")
-    batch = store.take([3, 1], walk_steps=3)
+    batch = PairBatch.from_store(store, [3, 1], BatchSpec(3))
     wanted = grit.PairBatch.from_data_list([data, data], walk_steps=3)
     assert torch.equal(batch.graphs.label_index, wanted.graphs.label_index)
     assert torch.equal(batch.y, wanted.y)

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import grit
 from grit import kernels
 from tests.graph_strategies import featured_graphs
-from tests.nn.test_model import batch_of, small_model
+from tests.models.test_grit import batch_of, small_model
 
 pytestmark = pytest.mark.skipif(kernels.status().active != "fused", reason=kernels.status().reason)
 

@@ -16,8 +16,8 @@ from grit import kernels
 from grit.kernels.plain import signed_sqrt
 from grit.nn.attention import ATTENTIONS, GritAttention
 from grit.nn.layer import GritLayer
+from tests.models.test_grit import batch_of, small_model
 from tests.nn.test_fused_stack import some_graph
-from tests.nn.test_model import batch_of, small_model
 
 pytestmark = pytest.mark.usefixtures("each_form")
 

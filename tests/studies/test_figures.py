@@ -5,8 +5,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from grit.drawing.graphs import GraphDrawing
+from grit.drawing.molecules import MoleculeDrawing
 from grit.studies import STUDIES, Workbench
-from grit.studies.drawing import GraphDrawing
 from grit.studies.figures import (
     attention_figure,
     graph_edges,
@@ -16,7 +17,6 @@ from grit.studies.figures import (
     schlegel_positions,
     walks,
 )
-from grit.studies.molecule_drawing import MoleculeDrawing
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from grit.studies import Workbench, runs
 from grit.studies.runs import SMOKE, Plan, Scale, chosen, mean_and_sd, train_all
 from grit.studies.study_data import open_data
 from grit.training.loop import Interrupted
-from grit.training.significance import Row
+from grit.training.seeds import Row
 
 TINY = SMOKE._replace(sizes=(16, 4, 4), overrides=(*SMOKE.overrides[:-1], "train.epochs=3"))
 

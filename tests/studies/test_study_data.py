@@ -3,7 +3,7 @@ import pytest
 
 import grit
 from grit.datasets import DATASETS, build
-from grit.datasets.benchmark import BuildOptions
+from grit.datasets.benchmarks.benchmark import BuildOptions
 from grit.studies import Workbench
 from grit.studies.stand_ins import STAND_INS, stand_in_store
 from grit.studies.study_data import fingerprint, open_data
@@ -20,7 +20,7 @@ def test_stand_ins_have_the_schema_of_the_data_set(name):
     assert store.schema == DATASETS[name].schema
     assert store.task == DATASETS[name].task
     assert np.isfinite(store.targets(np.arange(9)).astype(float)).all()
-    assert len({store.take([k], 2).graphs.x.numpy().tobytes() for k in range(9)}) == 9
+    assert len({store.gather([k]).x.numpy().tobytes() for k in range(9)}) == 9
     assert fingerprint(store) == fingerprint(stand_in_store(name, (4, 3, 2)))
     assert fingerprint(store) != fingerprint(stand_in_store(name, (3, 4, 2)))
 

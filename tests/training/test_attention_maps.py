@@ -4,11 +4,11 @@ import torch
 
 import grit
 from grit.datasets import build, from_csv
-from grit.datasets.benchmark import BuildOptions
-from grit.datasets.molecules import zinc_graph
+from grit.datasets.benchmarks.benchmark import BuildOptions
+from grit.datasets.molecules.smiles import zinc_graph
 from grit.errors import GritError
+from grit.recipe.presets import preset_recipe
 from grit.training.attention_maps import attention_maps
-from grit.training.presets import preset_recipe
 from grit.training.train import RunOptions, train
 from tests.training.small import SMALL, small_recipe, small_store
 

@@ -6,7 +6,7 @@ import torch
 import grit
 from grit.graphs.chunk import GraphChunk
 from grit.graphs.store import GraphStore
-from grit.training.config import TrainConfig
+from grit.recipe.config import TrainConfig
 from grit.training.loop import TrainingLoop
 from grit.training.optimisation import build_optimizer, learning_rate
 from grit.training.run_folder import RunFolder

@@ -9,13 +9,13 @@ import torch
 
 import grit
 from grit.datasets import build, from_csv, from_pyg
-from grit.datasets.benchmark import BuildOptions
-from grit.datasets.zinc_mini import bundled_smiles
+from grit.datasets.benchmarks.benchmark import BuildOptions
+from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.files.whole_file import whole_file
+from grit.recipe.presets import preset_recipe
 from grit.training.predict_table import predict_stored, predict_table
-from grit.training.presets import preset_recipe
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
-from grit.whole_file import whole_file
 from tests.training.small import small_graphs, small_recipe, small_store
 
 TINY = (

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
-from grit.cli.progress import progress_bar
+from grit.cli.progress_bar import progress_bar
 from grit.datasets import DATASETS, BuildOptions, build, data_root, is_built, load, store_path, verify
 from grit.datasets.building import Report
-from grit.datasets.statistics import statistics
+from grit.datasets.pipeline.statistics import statistics
 
 
 def print_list(root: Path | None) -> None:

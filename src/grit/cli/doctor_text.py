@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from grit import kernels
-from grit.datasets.files import data_root
+from grit.datasets.pipeline.source_files import data_root
 from grit.errors import GritError
-from grit.kernels.memory import available_memory
+from grit.memory import available_memory
 from grit.nn.can_fuse import why_not_fused
 from grit.nn.layer import GritLayer
 

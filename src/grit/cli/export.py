@@ -11,8 +11,8 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .onnx, or .pt2 for PyTorch.")],
 ) -> None:
     """Write a trained run as one file that predicts without this library, and check that it does."""
-    from grit.training.export import check_export_path
-    from grit.training.export import export as export_predictor
+    from grit.export.export import check_export_path
+    from grit.export.export import export as export_predictor
     from grit.training.predictor import load
 
     check_export_path(out)

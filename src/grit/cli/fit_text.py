@@ -5,19 +5,19 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from grit.cli.progress import progress_bar
+from grit.cli.progress_bar import progress_bar
+from grit.cli.training_progress import watching
 from grit.cli.training_text import print_comparison, say_to
-from grit.cli.watching import watching
 from grit.datasets import load
-from grit.datasets.inference import TaskKind
-from grit.datasets.zinc_mini import bundled_smiles
+from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.datasets.own.task_inference import TaskKind
 from grit.errors import GritError
+from grit.recipe.load import load_recipe
+from grit.recipe.presets import check_preset
 from grit.training.device import check_device
 from grit.training.fit import compare, fit_folder, fit_table, prepare_table
 from grit.training.loop import Interrupted
 from grit.training.predictor import load as load_run
-from grit.training.presets import check_preset
-from grit.training.recipe import load_recipe
 from grit.training.train import RunOptions, train
 
 MOLECULES = {

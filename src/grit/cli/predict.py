@@ -23,7 +23,7 @@ def predict(
     For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
     each of them.
     """
-    from grit.cli.progress import progress_bar
+    from grit.cli.progress_bar import progress_bar
     from grit.datasets import DATASETS
     from grit.datasets import load as load_data
     from grit.training.predict_table import predict_stored, predict_table

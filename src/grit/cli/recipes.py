@@ -10,8 +10,8 @@ def recipes(
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. model.num_layers=4")] = None,
 ) -> None:
     """List the recipes, or print one in full, overrides applied."""
-    from grit.training.recipe import load_recipe, recipe_yaml
-    from grit.training.recipe import recipes as names
+    from grit.recipe.load import load_recipe, recipe_yaml
+    from grit.recipe.load import recipes as names
 
     if name is None:
         for each in names():

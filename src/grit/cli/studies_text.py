@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from grit.cli.progress import progress_bar
+from grit.cli.progress_bar import progress_bar
 from grit.errors import GritError
 from grit.studies import STUDIES, Workbench
 from grit.studies.study import length

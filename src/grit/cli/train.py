@@ -30,8 +30,8 @@ def train(
     """Train a recipe, and test it at the epoch that is best on validation."""
     from grit.cli.training_text import parse_seeds, print_several, say_to, train_and_show
     from grit.errors import GritError
-    from grit.training.recipe import load_recipe, scale_warmup
-    from grit.training.recipe import recipes as names
+    from grit.recipe.load import load_recipe, scale_warmup
+    from grit.recipe.load import recipes as names
     from grit.training.train import RunOptions
 
     changes = overrides or []

@@ -9,14 +9,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from grit.cli.watching import watching
+from grit.cli.training_progress import watching
 from grit.datasets import load
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
-from grit.training.config import Recipe
+from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
 from grit.training.loop import Interrupted
-from grit.training.significance import Row, p_value, summarise
+from grit.training.seeds import Row, p_value, summarise
 from grit.training.train import RunOptions, train
 
 

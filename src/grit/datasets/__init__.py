@@ -1,11 +1,11 @@
 """Data sets: the table `DATASETS`, building and opening them, and one's own data."""
 
-from grit.datasets.benchmark import Benchmark, BuildOptions
+from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions
 from grit.datasets.building import build, is_built, load, load_schema, store_path, verify
-from grit.datasets.files import data_root
-from grit.datasets.own import from_csv, from_smiles
-from grit.datasets.own_graphs import from_networkx, from_pyg
-from grit.datasets.table_of_datasets import DATASETS, find_dataset
+from grit.datasets.own.graphs import from_networkx, from_pyg
+from grit.datasets.own.molecules import from_csv, from_smiles
+from grit.datasets.pipeline.source_files import data_root
+from grit.datasets.registry import DATASETS, find_dataset
 
 __all__ = [
     "DATASETS",

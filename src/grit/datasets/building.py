@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from grit.datasets.benchmark import Benchmark, BuildOptions, Source
-from grit.datasets.collect import Description, collect
-from grit.datasets.download import fetch
-from grit.datasets.files import data_root
-from grit.datasets.table_of_datasets import DATASETS, find_dataset
+from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, Source
+from grit.datasets.pipeline.download import fetch
+from grit.datasets.pipeline.source_files import data_root
+from grit.datasets.pipeline.write_store import Description, collect
+from grit.datasets.registry import DATASETS, find_dataset
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore

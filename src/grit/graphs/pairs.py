@@ -16,7 +16,7 @@ from torch import Tensor
 from grit.errors import GritError
 from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.tensor_tree import TensorTree, has_values
-from grit.kernels.memory import check_fits
+from grit.memory import check_fits
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from grit.errors import GritError
-from grit.graphs.batch import PairBatch
 from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema, TaskSpec
@@ -279,18 +278,6 @@ class GraphStore:
         self._release()
         return graphs
 
-    def take(
-        self,
-        indices: Iterable[int] | Array | torch.Tensor,
-        walk_steps: int = 21,
-        *,
-        encoding: str = "rrwp",
-        pairs: str = "all",
-        dtype: torch.dtype = torch.float32,
-    ) -> PairBatch:
-        """A batch of these graphs, encodings computed on the spot; see `PairBatch.from_graphs` for the arguments."""
-        return PairBatch.from_graphs(self.gather(indices), walk_steps, encoding=encoding, pairs=pairs, dtype=dtype)
-
     def verify(self, progress: Progress | None = None) -> None:
         """Read everything: raise unless all files have their checksums, and all graphs, targets and splits are sound.
 
@@ -316,7 +303,7 @@ class GraphStore:
     def _checked(self, indices: Iterable[int] | Array | torch.Tensor) -> Array:
         chosen = np.asarray(indices if isinstance(indices, np.ndarray | torch.Tensor) else list(indices))
         if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
-            raise GritError(f"take needs a list of graph numbers, got {chosen.dtype} of shape {chosen.shape}.")
+            raise GritError(f"gather needs a list of graph numbers, got {chosen.dtype} of shape {chosen.shape}.")
         chosen = chosen.astype(np.int64)
         if chosen.min() < 0 or chosen.max() >= len(self):
             raise GritError(f"{self.name} has graphs 0 to {len(self) - 1}, asked for {chosen.min()} to {chosen.max()}.")

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from grit.errors import GritError
+from grit.files.ordinary_file import check_ordinary
+from grit.files.whole_file import whole_file
 from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, damaged, sha256_of
-from grit.ordinary_file import check_ordinary
-from grit.whole_file import whole_file
 
 VERIFIED = "verified.json"
 SMALL = 1 << 20  # bytes: the checksum of such an array takes a millisecond or two

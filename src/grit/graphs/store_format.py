@@ -26,10 +26,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grit.errors import GritError
+from grit.files.ordinary_file import check_ordinary
+from grit.files.spreadsheet import guarded, unguarded
 from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
-from grit.ordinary_file import check_ordinary
-from grit.spreadsheet import guarded, unguarded
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
@@ -66,7 +66,7 @@ class Manifest(BaseModel):
         built: How the store was made: options, versions.
         rows: Rows of the source that were looked at.
         skipped: Of these, rows that gave no graph; listed in ``skipped.csv``.
-        molecules: How a SMILES becomes such a graph (`grit.datasets.featurisers`); None if the graphs are no molecules.
+        molecules: How a SMILES becomes such a graph (`grit.datasets.molecules.featurisers`); None if the graphs are no molecules.
         skipped_sha256: SHA-256 of ``skipped.csv``; None in version 1 and in memory.
         sha256: Of everything else in the manifest; None in version 1 and in memory.
     """
@@ -167,7 +167,7 @@ class SkippedRow(NamedTuple):
 
 
 def write_skipped(folder: Path, skipped: Sequence[SkippedRow]) -> None:
-    """List the skipped rows in ``skipped.csv``; what a spreadsheet would run as a formula is `grit.spreadsheet.guarded`."""
+    """List the skipped rows in ``skipped.csv``; what a spreadsheet would run as a formula is `grit.files.spreadsheet.guarded`."""
     with (folder / SKIPPED).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(SkippedRow._fields)

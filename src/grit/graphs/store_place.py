@@ -29,8 +29,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from grit.errors import GritError
+from grit.files.whole_file import lock, sync_folder
 from grit.graphs.store_format import MANIFEST
-from grit.whole_file import lock, sync_folder
 
 _LONGEST = 100  # bytes of a name that go into the hidden name as they are: names may have 255
 _HELD: set[int] = set()

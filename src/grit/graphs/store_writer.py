@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-import grit
 from grit.errors import GritError
 from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.schema import GraphSchema, TaskSpec
@@ -29,6 +28,7 @@ from grit.graphs.store_format import (
     write_skipped,
 )
 from grit.graphs.store_place import BuildingFolder
+from grit.version import VERSION
 
 _COPY_ROWS = 1 << 20
 
@@ -127,7 +127,7 @@ class StoreWriter:
     ) -> None:
         self.path = path
         self.name, self.graphs, self.task, self.source = name, graphs, task, source
-        self.built = {"grit": grit.__version__, **(built or {})}
+        self.built = {"grit": VERSION, **(built or {})}
         self.molecules = molecules
         self.num_graphs = 0
         self._place = BuildingFolder(path, overwrite=overwrite)

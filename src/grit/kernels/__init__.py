@@ -7,6 +7,6 @@ tile in cache, on CPU in float32 and float64. It comes with the wheel, or is com
 """
 
 from grit.kernels.backend import Status, status, use
-from grit.kernels.memory import keep_freed_memory
+from grit.memory import keep_freed_memory
 
 __all__ = ["Status", "keep_freed_memory", "status", "use"]

@@ -18,11 +18,11 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from grit.files.cache_folder import user_cache
 from grit.kernels import processor, trust
 from grit.kernels.compiler import FLAGS, SANITIZE, KernelsUnavailable, compile_library, compiler, split_words
 from grit.kernels.openmp import share_openmp
 from grit.kernels.trust import UnsafeFolder
-from grit.user_cache import user_cache
 
 __all__ = ["ABI", "KernelsUnavailable", "Loaded", "cache_folder", "file_name", "load_library", "seal"]
 

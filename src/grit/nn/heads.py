@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
-from grit.graphs.batch import PairBatch
 from grit.nn.activation import activation_function
 
 

@@ -11,8 +11,8 @@ Shape letters: N nodes of the batch, P node pairs, E edges, F features, K walk s
 import torch
 from torch import Tensor, nn
 
+from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
-from grit.graphs.batch import PairBatch
 from grit.graphs.schema import Features
 
 

@@ -13,16 +13,24 @@ def _study(module: str, paper: str, summary: str) -> Study:
 
 
 STUDIES: dict[str, Study] = {
-    "expressivity": _study("expressivity", "Proposition 2", "Which graphs RRWP tells apart, and which not"),
-    "propositions": _study("propositions", "Propositions 1-3", "The propositions and printed mistakes as checks"),
+    "expressivity": _study("theory.expressivity", "Proposition 2", "Which graphs RRWP tells apart, and which not"),
+    "propositions": _study(
+        "theory.propositions", "Propositions 1-3", "The propositions and printed mistakes as checks"
+    ),
     "figures": _study("figures", "Figures of RRWP", "RRWP drawn on fluorescein, two communities, two cubic graphs"),
-    "khop": _study("khop", "Synthetic experiment", "Can one attention learn to attend to k-hop neighbours?"),
-    "table1": _study("table1", "Table 1", "ZINC, MNIST, CIFAR10, PATTERN and CLUSTER beside all published rows"),
-    "lrgb": _study("lrgb", "Table 2", "Peptides-func and Peptides-struct beside all published rows"),
-    "zinc-full": _study("zinc_full", "Table 3", "ZINC-full beside all published rows"),
-    "pcqm4mv2": _study("pcqm4mv2", "Table 4", "PCQM4Mv2 beside all published rows"),
-    "ablations": _study("ablations", "Table of ablations", "ZINC with one design choice changed at a time"),
-    "walk-steps": _study("walk_steps", "Table of K", "ZINC with 2 to 42 walk steps"),
-    "significance": _study("significance", "Appendix, significance", "Do the asterisks follow from the printed means?"),
-    "runtime": _study("runtime", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"),
+    "khop": _study("khop.experiment", "Synthetic experiment", "Can one attention learn to attend to k-hop neighbours?"),
+    "table1": _study(
+        "benchmarks.table1", "Table 1", "ZINC, MNIST, CIFAR10, PATTERN and CLUSTER beside all published rows"
+    ),
+    "lrgb": _study("benchmarks.lrgb", "Table 2", "Peptides-func and Peptides-struct beside all published rows"),
+    "zinc-full": _study("benchmarks.zinc_full", "Table 3", "ZINC-full beside all published rows"),
+    "pcqm4mv2": _study("benchmarks.pcqm4mv2", "Table 4", "PCQM4Mv2 beside all published rows"),
+    "ablations": _study("benchmarks.ablations", "Table of ablations", "ZINC with one design choice changed at a time"),
+    "walk-steps": _study("benchmarks.walk_steps", "Table of K", "ZINC with 2 to 42 walk steps"),
+    "significance": _study(
+        "benchmarks.asterisks", "Appendix, significance", "Do the asterisks follow from the printed means?"
+    ),
+    "runtime": _study(
+        "runtime.comparison", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"
+    ),
 }

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from grit.datasets.molecules import read_smiles
-from grit.encodings.rrwp import rrwp
-from grit.graphs.chunk import Array
-from grit.studies.drawing import (
+from grit.datasets.molecules.smiles import read_smiles
+from grit.drawing.graphs import (
     COMMUNITIES,
     Drawing,
     GraphDrawing,
@@ -28,9 +26,11 @@ from grit.studies.drawing import (
     points_per_unit,
     show_scale,
 )
-from grit.studies.molecule_drawing import MoleculeDrawing
+from grit.drawing.molecules import MoleculeDrawing
+from grit.encodings.rrwp import rrwp
+from grit.graphs.chunk import Array
+from grit.studies.results_table import Table
 from grit.studies.study import Workbench
-from grit.studies.table import Table
 
 if TYPE_CHECKING:
     import networkx as nx

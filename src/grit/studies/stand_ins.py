@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from grit.datasets import DATASETS
-from grit.datasets.molecules import ogb_graph, zinc_graph, zinc_target
-from grit.datasets.sbm import SPLITS, Split, cluster_graph_number, pattern_graph_number
-from grit.datasets.superpixels import CIFAR10, MNIST, SuperpixelSettings, superpixel_graph
-from grit.datasets.zinc_mini import bundled_smiles
+from grit.datasets.benchmarks.sbm import SPLITS, Split, cluster_graph_number, pattern_graph_number
+from grit.datasets.benchmarks.superpixels import CIFAR10, MNIST, SuperpixelSettings, superpixel_graph
+from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.datasets.molecules.smiles import ogb_graph, zinc_graph, zinc_target
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
 from grit.graphs.store import GraphStore
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from grit.errors import GritError
-from grit.studies.table import Table
-from grit.whole_file import write_text
+from grit.files.whole_file import write_text
+from grit.studies.results_table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,7 @@ import hashlib
 from typing import NamedTuple
 
 from grit.datasets import DATASETS, load, store_path
-from grit.datasets.splits import SPLITS
+from grit.datasets.pipeline.splits import SPLITS
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
 from grit.studies.stand_ins import STAND_INS, stand_in_store

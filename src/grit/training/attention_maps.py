@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from grit import kernels
-from grit.datasets.pieces import MoleculeRow
+from grit.datasets.pipeline.featurise_rows import MoleculeRow
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.convert import pack_chunk
 from grit.graphs.pairs import choose_pairs
+from grit.models.grit import Grit
 from grit.nn.attention import AttentionOutput
-from grit.nn.model import Grit
 from grit.training.predictor import Predictor
 
 

@@ -20,8 +20,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from grit.errors import GritError
-from grit.ordinary_file import check_ordinary
-from grit.whole_file import whole_file
+from grit.files.ordinary_file import check_ordinary
+from grit.files.whole_file import whole_file
 
 FORMAT = "grit-checkpoint"
 FORMAT_VERSION = 1

@@ -13,15 +13,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from grit.datasets.inference import TaskKind
-from grit.datasets.own import from_smiles
-from grit.datasets.own_graphs import from_pyg
-from grit.datasets.splits import random_split
+from grit.datasets.own.graphs import from_pyg
+from grit.datasets.own.molecules import from_smiles
+from grit.datasets.own.task_inference import TaskKind
+from grit.datasets.pipeline.splits import random_split
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
+from grit.recipe.presets import preset_recipe
 from grit.training.predictor import Predictor, class_numbers, load
-from grit.training.presets import preset_recipe
 from grit.training.train import RunOptions, train
 
 

@@ -8,9 +8,9 @@ import torch.distributed as dist
 from lightning_fabric import Fabric
 from torch import nn
 
-from grit.graphs.batch import PairBatch
+from grit.batches.loader import Loader
+from grit.batches.pair_batch import PairBatch
 from grit.graphs.chunk import Array
-from grit.graphs.loader import Loader
 from grit.training.tasks import Task
 
 

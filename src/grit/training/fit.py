@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grit.baselines.forest import constant_outputs, forest_outputs
-from grit.datasets.inference import TaskKind
-from grit.datasets.own import from_csv, how_built, smiles_column
-from grit.datasets.table import Table
+from grit.datasets.own.molecules import from_csv, how_built, smiles_column
+from grit.datasets.own.task_inference import TaskKind
+from grit.datasets.pipeline.text_table import Table
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
 from grit.graphs.store_place import tidy
+from grit.recipe.presets import preset_recipe
+from grit.training.forest import constant_outputs, forest_outputs
 from grit.training.loop import Event
-from grit.training.presets import preset_recipe
 from grit.training.run_folder import LOCK, RunFolder
 from grit.training.tasks import Task
 from grit.training.train import RunOptions, train

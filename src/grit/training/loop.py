@@ -19,13 +19,13 @@ import torch.distributed as dist
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from grit.batches.loader import Loader
+from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
-from grit.graphs.batch import PairBatch
-from grit.graphs.loader import Loader
 from grit.graphs.store import GraphStore
-from grit.nn.build import build_network
+from grit.recipe.build import build_network
+from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_last, rng_tensors, set_rng, write_checkpoint
-from grit.training.config import Recipe
 from grit.training.evaluation import evaluate
 from grit.training.optimisation import build_optimizer, learning_rate
 from grit.training.run_folder import RunFolder
@@ -139,15 +139,12 @@ class TrainingLoop:
         return Loader(
             self.store,
             self.store.split(split),
+            self.recipe.batch_spec(torch.float64 if self.config.precision == "64-true" else torch.float32),
             batch_size=self.config.batch_size,
-            walk_steps=self.recipe.encoding.walk_steps,
-            encoding=self.recipe.encoding.name,
-            pairs=self.recipe.model.pairs,
             shuffle=shuffle,
             seed=self.config.seed,
             max_pairs=self.config.max_pairs,
             share=share,
-            dtype=torch.float64 if self.config.precision == "64-true" else torch.float32,
             num_workers=self.num_workers,
             pin_memory=self.fabric.device.type == "cuda",
         )

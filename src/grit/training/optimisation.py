@@ -5,7 +5,7 @@ from math import cos, pi
 import torch
 from torch import nn
 
-from grit.training.config import TrainConfig
+from grit.recipe.config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, epoch: int) -> float:

@@ -9,17 +9,25 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from grit.datasets.own import smiles_column
-from grit.datasets.pieces import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched, default_processes, in_order
-from grit.datasets.records import Record
-from grit.datasets.table import Table
+from grit.datasets.own.molecules import smiles_column
+from grit.datasets.pipeline.featurise_rows import (
+    ROWS_PER_PIECE,
+    Featurise,
+    MoleculeRow,
+    Piece,
+    batched,
+    default_processes,
+    in_order,
+)
+from grit.datasets.pipeline.records import Record
+from grit.datasets.pipeline.text_table import Table
 from grit.errors import GritError
+from grit.files.spreadsheet import guarded
+from grit.files.whole_file import whole_file
 from grit.graphs.chunk import Array
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
-from grit.spreadsheet import guarded
 from grit.training.predictor import Predictor, class_numbers
-from grit.whole_file import whole_file
 
 NOTE = "prediction_note"
 
@@ -46,7 +54,7 @@ def predict_table(
 ) -> tuple[int, int]:
     """Read a table of SMILES and write it again with predictions beside them.
 
-    Cells that a spreadsheet would run as formulas are written as text, see `grit.spreadsheet`.
+    Cells that a spreadsheet would run as formulas are written as text, see `grit.files.spreadsheet`.
 
     Args:
         predictor: The model.

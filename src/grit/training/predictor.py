@@ -10,21 +10,21 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from grit.datasets.featurisers import FEATURISERS
-from grit.datasets.molecules import MAX_ATOMS, why_no_smiles
-from grit.datasets.pieces import Featurise, MoleculeRow, Piece, batched
+from grit.batches.loader import Loader
+from grit.batches.pair_batch import PairBatch
+from grit.batches.sampling import batches_within_budget
+from grit.datasets.molecules.featurisers import FEATURISERS
+from grit.datasets.molecules.smiles import MAX_ATOMS, why_no_smiles
+from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, batched
 from grit.errors import GritError, shown
-from grit.graphs.batch import PairBatch
 from grit.graphs.chunk import Array
 from grit.graphs.convert import pack, pack_chunk
-from grit.graphs.loader import Loader
 from grit.graphs.packed import PackedGraphs
-from grit.graphs.sampling import batches_within_budget
 from grit.graphs.store import GraphStore
-from grit.nn.build import build_network
-from grit.nn.model import Grit
+from grit.models.grit import Grit
+from grit.recipe.build import build_network
+from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_checkpoint, read_last
-from grit.training.config import Recipe
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.loop import load_weights
@@ -63,12 +63,13 @@ class Predictor:
         recipe: What it was trained with.
         data: What it was trained on.
         task: What it predicts.
+        spec: How its batches are made.
     """
 
     def __init__(self, network: nn.Module, recipe: Recipe, data: RunData, device: str = "cpu") -> None:
         check_device(device)
         self.network = network.to(device).eval()
-        self.recipe, self.data = recipe, data
+        self.recipe, self.data, self.spec = recipe, data, recipe.batch_spec()
         self.device = torch.device(device)
         self.task = Task(data.task, np.array(data.mean), np.array(data.scale))
 
@@ -130,10 +131,8 @@ class Predictor:
         loader = Loader(
             store,
             indices,
+            self.spec,
             batch_size=self.recipe.train.batch_size,
-            walk_steps=self.recipe.encoding.walk_steps,
-            encoding=self.recipe.encoding.name,
-            pairs=self.recipe.model.pairs,
             max_pairs=self.recipe.train.max_pairs,
         )
         for batch in loader:
@@ -159,12 +158,7 @@ class Predictor:
             )
 
     def _batch(self, graphs: PackedGraphs) -> PairBatch:
-        return PairBatch.from_graphs(
-            graphs,
-            self.recipe.encoding.walk_steps,
-            encoding=self.recipe.encoding.name,
-            pairs=self.recipe.model.pairs,
-        ).to(self.device)
+        return PairBatch.from_graphs(graphs, self.spec).to(self.device)
 
     def _parts(self, graphs: PackedGraphs) -> Iterable[PackedGraphs]:
         """The graphs in batches of the recipe's size, with no more pairs than the largest molecule has."""

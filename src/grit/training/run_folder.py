@@ -34,14 +34,14 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grit.errors import GritError
+from grit.files.ordinary_file import check_ordinary
+from grit.files.whole_file import ENDING, write_text
 from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
-from grit.ordinary_file import check_ordinary
+from grit.recipe.config import Recipe
+from grit.recipe.load import load_recipe, recipe_yaml
 from grit.training.checkpoint import previous
-from grit.training.config import Recipe
-from grit.training.recipe import load_recipe, recipe_yaml
-from grit.whole_file import ENDING, write_text
 
 LOCK = ".lock"
 RunState = Literal["new", "begun", "trained", "finished", "foreign"]

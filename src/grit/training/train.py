@@ -16,14 +16,14 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 
 from grit.datasets import load
 from grit.errors import GritError
+from grit.files.whole_file import remove_abandoned
 from grit.graphs.store import GraphStore
-from grit.kernels.memory import keep_freed_memory
-from grit.training.config import Recipe
+from grit.memory import keep_freed_memory
+from grit.recipe.config import Recipe
 from grit.training.device import check_device
 from grit.training.loop import Event, TrainingLoop
 from grit.training.run_folder import RunData, RunFolder, describe_data
 from grit.training.tasks import Task
-from grit.whole_file import remove_abandoned
 
 
 class RunOptions(NamedTuple):

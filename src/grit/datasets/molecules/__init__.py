@@ -1,0 +1,1 @@
+"""Molecules: reading SMILES, their features, and their scaffolds."""

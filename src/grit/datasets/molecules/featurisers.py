@@ -1,0 +1,13 @@
+"""How SMILES become graphs: the table `FEATURISERS`, whose names stores and runs remember."""
+
+from collections.abc import Callable
+from functools import partial
+
+from grit.datasets.molecules.smiles import ogb_graph, zinc_graph
+from grit.graphs.chunk import ArrayGraph
+
+FEATURISERS: dict[str, Callable[[str], ArrayGraph]] = {
+    "ogb": ogb_graph,
+    "zinc-21": partial(zinc_graph, num_labels=21),
+    "zinc-28": partial(zinc_graph, num_labels=28),
+}

@@ -1,0 +1,1 @@
+"""Data of your own: tables and lists of SMILES, graphs of PyG and NetworkX."""

@@ -1,0 +1,203 @@
+"""What a column of a table is: numbers to predict, or classes? Decided from its values, stated, and open to being told."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import Literal
+
+import numpy as np
+
+from grit.datasets.pipeline.text_table import MISSING
+from grit.errors import GritError, shorten, shown
+from grit.graphs.schema import TaskSpec
+
+TaskKind = Literal["regression", "binary", "multiclass", "multilabel"]
+TASK_KINDS = ("regression", "binary", "multiclass", "multilabel")
+
+_MANY = 1000  # distinct values after which they are no longer kept
+_MAX_CLASSES = 100
+_MAX_NUMBERED_CLASSES = 10
+_MOSTLY = 0.9  # of the values, for a column with a few misprints to pass for numbers
+
+
+@dataclass
+class ColumnFacts:
+    """What was seen of one target column."""
+
+    name: str
+    present: int = 0
+    numbers: int = 0
+    whole: int = 0
+    distinct: set[str] = field(default_factory=set)
+
+    def see(self, text: str) -> None:
+        """Take note of one value."""
+        if is_missing(text):
+            return
+        self.present += 1
+        if len(self.distinct) <= _MANY:
+            self.distinct.add(text)
+        number = _number(text)
+        if number is not None:
+            self.numbers += 1
+            self.whole += text.strip().lstrip("+-").isdecimal()  # 2.0 and 2e0 look measured, 2 may be a class
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the values are numbers, up to a few misprints."""
+        return self.present > 0 and self.numbers >= _MOSTLY * self.present
+
+    @property
+    def is_label(self) -> bool:
+        """Whether all values are 0 or 1."""
+        return {_number(text) for text in self.distinct} <= {0.0, 1.0} and self.numbers == self.present
+
+    @property
+    def is_numbered_class(self) -> bool:
+        """Whether the values are a few consecutive whole numbers from 0 or 1."""
+        if self.whole != self.present or len(self.distinct) > _MANY:
+            return False
+        values = sorted({int(text) for text in self.distinct})
+        few = 3 <= len(values) <= _MAX_NUMBERED_CLASSES
+        return few and values[0] in (0, 1) and values[-1] == values[0] + len(values) - 1
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A task, and how the text of a row becomes numbers for it.
+
+    Attributes:
+        task: What is predicted.
+        why: One sentence that says how it was decided.
+    """
+
+    task: TaskSpec
+    why: str
+
+    def parse(self, texts: Iterable[str]) -> tuple[tuple[float, ...], str | None]:
+        """The targets of a row, NaN where missing, and the reason why they cannot be used, if so."""
+        values = []
+        for name, text in zip(self.task.targets, texts, strict=True):
+            if is_missing(text):
+                values.append(nan)
+                continue
+            value = self._value(text)
+            if value is None:
+                expected = "a number" if self.task.kind == "regression" else f"one of {', '.join(self._classes[:5])}"
+                return (), f"{name} is {shown(text)}, expected {expected}"
+            if not _fits(value):
+                return (), f"{name} is {shown(text)}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
+            values.append(value)
+        if all(value != value for value in values):
+            return (), "no target has a value"
+        return tuple(values), None
+
+    @property
+    def _classes(self) -> tuple[str, ...]:
+        return self.task.classes or ("0", "1")
+
+    def _value(self, text: str) -> float | None:
+        if self.task.kind == "regression":
+            return _number(text)
+        if text in self._classes:
+            return float(self._classes.index(text))
+        number = _number(text)  # 1.0 for the class 1
+        matches = [place for place, name in enumerate(self._classes) if number is not None and _number(name) == number]
+        return float(matches[0]) if matches else None
+
+
+def is_missing(text: str) -> bool:
+    """Whether a field stands for no value."""
+    return text.strip().lower() in MISSING
+
+
+def infer_targets(columns: Sequence[ColumnFacts], kind: TaskKind | None = None) -> Targets:
+    """Decide the task from what was seen of its columns, or check the one that was named."""
+    if not columns:
+        raise GritError("name at least one target column.")
+    for column in columns:
+        if column.present == 0:
+            raise GritError(f"the target column {column.name!r} has no values.")
+    if kind is not None and kind not in TASK_KINDS:
+        raise GritError(f"unknown task {kind!r}; there are {', '.join(TASK_KINDS)}.")
+    chosen, why = (kind, "as asked") if kind is not None else _decide(columns)
+    names = tuple(column.name for column in columns)
+    if chosen == "regression":
+        _need(all(column.is_numeric for column in columns), columns, "numbers", chosen)
+        task = TaskSpec(kind="regression", targets=names, loss="l1", metric="mae", standardise=True)
+    elif chosen == "multilabel":
+        _need(all(column.is_label for column in columns), columns, "0 or 1 everywhere", chosen)
+        task = TaskSpec(kind="multilabel", targets=names, loss="cross_entropy", metric="auroc")
+    else:
+        if len(columns) > 1:
+            raise GritError(f"{chosen} has one target column, got {len(columns)}: {', '.join(names)}.")
+        classes = _class_names(columns[0])
+        _need(len(classes) == 2 if chosen == "binary" else len(classes) >= 2, columns, "two classes or more", chosen)
+        metric: Literal["auroc", "accuracy"] = "auroc" if chosen == "binary" else "accuracy"
+        task = TaskSpec(kind=chosen, targets=names, classes=classes, loss="cross_entropy", metric=metric)
+    return Targets(task, why)
+
+
+def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
+    if len(columns) > 1:
+        if all(column.is_label for column in columns):
+            return "multilabel", f"{len(columns)} columns of 0, 1 and blanks"
+        if all(column.is_numeric for column in columns):
+            return "regression", f"{len(columns)} columns of numbers"
+        odd = next(column for column in columns if not column.is_numeric)
+        raise GritError(
+            f"several targets must all be numbers, or all 0 and 1; {odd.name!r} holds text such as {shown(_example(odd))}."
+        )
+    (column,) = columns
+    if column.is_label:
+        return "binary", "all values are 0 or 1"
+    if column.is_numbered_class:
+        return "multiclass", f"{len(_class_names(column))} consecutive whole numbers"
+    if column.is_numeric:
+        return "regression", "its values are numbers"
+    if len(column.distinct) == 2:
+        return "binary", "it holds two different words"
+    if len(column.distinct) <= min(_MAX_CLASSES, column.present // 2):
+        return "multiclass", f"it holds {len(column.distinct)} different words"
+    raise GritError(
+        f"the target column {column.name!r} is text, such as {shown(_example(column))}, with "
+        f"{len(column.distinct)} different values in {column.present} rows: neither numbers nor classes. Name another column."
+    )
+
+
+def _class_names(column: ColumnFacts) -> tuple[str, ...]:
+    if len(column.distinct) > _MAX_CLASSES:
+        raise GritError(f"{column.name!r} has more than {_MAX_CLASSES} different values, too many for classes.")
+    if column.numbers == column.present:
+        numbers = sorted({_number(text) or 0.0 for text in column.distinct})
+        if numbers == [0.0] or numbers == [1.0]:
+            numbers = [0.0, 1.0]
+        return tuple(str(int(number)) if number == int(number) else str(number) for number in numbers)
+    return tuple(sorted(column.distinct))
+
+
+def _need(holds: bool, columns: Sequence[ColumnFacts], what: str, kind: str) -> None:
+    if not holds:
+        names = ", ".join(repr(column.name) for column in columns)
+        odd = next((column for column in columns if not column.is_numeric), columns[0])
+        examples = ", ".join(map(shorten, sorted(odd.distinct, key=lambda text: (_number(text) is not None, text))[:3]))
+        raise GritError(f"{kind} needs {what} in {names}; found for example {examples}.")
+
+
+def _example(column: ColumnFacts) -> str:
+    return sorted(text for text in column.distinct if _number(text) is None)[0]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) and "_" not in text else None  # 1_000 is a number in Python alone
+
+
+def _fits(value: float) -> bool:
+    """Whether a number survives as float32, in which targets are stored: neither infinite nor zero by rounding."""
+    with np.errstate(over="ignore", under="ignore"):
+        stored = float(np.float32(value))
+    return isfinite(stored) and (stored != 0 or value == 0)

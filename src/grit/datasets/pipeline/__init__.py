@@ -1,0 +1,1 @@
+"""From the rows of a source to a store: tables, downloads, featurising in parallel, splits, writing."""

@@ -1,0 +1,137 @@
+"""Dividing a data set into train, val and test."""
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from grit.datasets.pipeline.text_table import Table
+from grit.errors import GritError
+from grit.graphs.chunk import Array
+
+SPLITS = ("train", "val", "test")
+_NAMES = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+}
+
+
+def random_split(count: int, seed: int, fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)) -> dict[str, Array]:
+    """A seeded random division; each part ascending, none empty if there are at least three graphs."""
+    order = np.random.default_rng(seed).permutation(count)
+    return {name: np.sort(part) for name, part in _cut(order, fractions).items()}
+
+
+def scaffold_split(
+    scaffolds: Sequence[str], fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+) -> dict[str, Array]:
+    """Molecules with the same Bemis-Murcko scaffold stay together: the commonest scaffolds train, rare ones test.
+
+    Groups are taken from large to small into train until it is full, then val, then test, so that the test set holds scaffolds
+    never seen in training. Groups of one size are ordered by a hash of the scaffold: many tables are sorted, by class for
+    example, and taking them as they come would give a test set of one class. Molecules without rings form one group.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for number, scaffold in enumerate(scaffolds):
+        groups[scaffold].append(number)
+    count = len(scaffolds)
+    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    capacity = {"train": fractions[0] * count, "val": fractions[1] * count}
+    by_size = sorted(groups, key=lambda name: (-len(groups[name]), hashlib.sha256(name.encode()).digest()))
+    for group in (groups[name] for name in by_size):
+        for name in ("train", "val"):
+            if len(parts[name]) + len(group) <= capacity[name] + 1e-9:
+                parts[name] += group
+                break
+        else:
+            parts["test"] += group
+    empty = [name for name, members in parts.items() if not members]
+    if empty:
+        raise GritError(
+            f"the scaffold split leaves {' and '.join(empty)} empty: {count} molecules share only {len(groups)} scaffolds. "
+            "Use split='random'."
+        )
+    return {name: np.sort(np.array(members, dtype=np.int64)) for name, members in parts.items()}
+
+
+def named_split(names: Sequence[str], lines: Sequence[int], where: str) -> dict[str, Array]:
+    """From one name per graph: train, val (valid, validation, dev) or test; its line serves to say where it is wrong."""
+    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    for number, (name, line) in enumerate(zip(names, lines, strict=True)):
+        split = _NAMES.get(name.strip().lower())
+        if split is None:
+            raise GritError(f"{where}: line {line} says {name!r}, expected train, val or test.")
+        parts[split].append(number)
+    return {name: np.array(members, dtype=np.int64) for name, members in parts.items()}
+
+
+def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> dict[str, Array]:
+    """From a file that names rows of the source. Graphs whose row it does not name belong to no split.
+
+    Args:
+        path: JSON ``{"train": [0, 1, ...], "val": [...], "test": [...]}`` with numbers of rows, of which 0 is the first below
+            the header; or a CSV with the columns ``row``, the same number, or ``line``, the line in the file, and ``split``.
+        rows: Number of the row of each graph.
+        lines: Line of each graph, where the source is a text file.
+    """
+    if path.suffix == ".json":
+        counted, wanted = "row", _json_split(path)
+    else:
+        counted = "line" if lines and "line" in Table(path).header else "row"
+        wanted = _csv_split(path, counted)
+    graph_of = {int(number): graph for graph, number in enumerate(lines if counted == "line" else rows)}
+    repeated = [number for number, count in Counter(chain.from_iterable(wanted.values())).items() if count > 1]
+    if repeated:
+        raise GritError(f"{str(path)!r} names the {counted} {repeated[0]} twice.")
+    return {
+        name: np.array([graph_of[number] for number in wanted.get(name, []) if number in graph_of], dtype=np.int64)
+        for name in SPLITS
+    }
+
+
+def _csv_split(path: Path, counted: str) -> dict[str, list[int]]:
+    split: dict[str, list[int]] = defaultdict(list)
+    for entry in Table(path, [counted, "split"]).rows():
+        if entry.reason == "empty line":
+            continue
+        name = _NAMES.get(entry.fields["split"].lower())
+        if entry.reason is not None or name is None or not re.fullmatch(r"\d{1,18}", entry.fields[counted]):
+            reason = entry.reason or f"expected a {counted} number and train, val or test"
+            raise GritError(f"{str(path)!r}: line {entry.line}: {reason}.")
+        split[name].append(int(entry.fields[counted]))
+    return split
+
+
+def _json_split(path: Path) -> dict[str, list[int]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise GritError(f"cannot read the split file {str(path)!r}: {error}") from None
+    if not isinstance(content, dict):
+        raise GritError(f'{str(path)!r} must be of the form {{"train": [...], "val": [...], "test": [...]}}.')
+    split: dict[str, list[int]] = {}
+    for name, rows in content.items():
+        known = _NAMES.get(name.lower())
+        if known is None or not isinstance(rows, list) or not all(type(row) is int for row in rows):
+            raise GritError(f"{str(path)!r}: {name!r} must be train, val or test with a list of row numbers.")
+        split[known] = [*split.get(known, []), *rows]
+    return split
+
+
+def _cut(order: Array, fractions: tuple[float, float, float]) -> dict[str, Array]:
+    count = order.size
+    if count < 3:
+        raise GritError(f"{count} graphs cannot be divided into train, val and test; at least 3 are needed.")
+    held_out = max(1, round(fractions[1] * count)), max(1, round(fractions[2] * count))
+    train = max(1, count - sum(held_out))
+    return dict(zip(SPLITS, np.split(order, [train, train + held_out[0]]), strict=True))

@@ -1,0 +1,1 @@
+"""Pictures of graphs and molecules, with numbers over their nodes and node pairs."""

@@ -1,0 +1,1 @@
+"""A trained run as one file that needs nothing of this library."""

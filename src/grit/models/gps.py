@@ -1,0 +1,78 @@
+"""GPS (Rampášek et al. 2022) as published for ZINC: ten layers of message passing and global attention, with PyG's layers.
+
+With the 28 atom types that GraphGPS provides for, 423,717 parameters, as published.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINEConv, GPSConv
+
+from grit.batches.pair_batch import PairBatch
+from grit.encodings.rwse import rwse_encoding
+from grit.graphs.schema import GraphSchema
+from grit.nn.heads import HalvingHead, readout_class
+from grit.nn.norm import BatchNorm
+from grit.nn.stem import FEATURE_ENCODERS
+
+_RETURN_STEPS, _RETURN_DIM = 20, 28
+
+
+class Gps(nn.Module):
+    """x <- MLP(GINE(x, e) + attention(x)), ten times, then sum over nodes for graphs, and a head.
+
+    Nodes begin as features and random-walk return probabilities side by side, [encode(x'_i) ‖ W norm(M_ii, ..., M^20_ii)].
+    The probabilities are computed here from the batch's edges: any batch will do, whatever its encoding and pairs.
+
+    Args:
+        schema: Features and targets of the data; graphs or nodes.
+        num_layers: Rounds.
+        hidden_dim: Width.
+        num_heads: Of the attention.
+        attention_dropout: On its weights.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        num_layers: int = 10,
+        hidden_dim: int = 64,
+        num_heads: int = 4,
+        attention_dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim - _RETURN_DIM)
+        self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
+        self.return_norm = BatchNorm(_RETURN_STEPS)
+        self.return_map = nn.Linear(_RETURN_STEPS, _RETURN_DIM)
+        self.layers = nn.ModuleList(
+            GPSConv(
+                hidden_dim,
+                GINEConv(_mlp(hidden_dim)),
+                heads=num_heads,
+                dropout=0.0,
+                attn_kwargs={"dropout": attention_dropout},
+            )
+            for _ in range(num_layers)
+        )
+        self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
+        self.head = HalvingHead(hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=3, activation="relu")
+
+    def forward(self, batch: PairBatch) -> Tensor:
+        """Predict: (B, T) for graphs, (N, T) for nodes."""
+        graphs = batch.graphs
+        returns = self.return_map(self.return_norm(return_probabilities(batch)))  # (N, 28)
+        x = torch.cat([self.node(graphs.x), returns], 1)  # (N, D)
+        edge = self.edge(graphs.edge_attr)  # (E, D)
+        for layer in self.layers:
+            x = layer(x, graphs.edge_index, graphs.graph_of_node, edge_attr=edge)
+        predicted: Tensor = self.head(self.readout(x, x, batch))
+        return predicted
+
+
+def return_probabilities(batch: PairBatch) -> Tensor:
+    """M_ii, ..., M^20_ii of every node, (N, 20)."""
+    return rwse_encoding(batch.graphs, batch.pairs, _RETURN_STEPS + 1, batch.log_degree.dtype).node[:, 1:]
+
+
+def _mlp(dim: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim))

@@ -1,0 +1,1 @@
+"""Recipes: the configuration tree, the published recipes, and what is built from them."""

@@ -1,0 +1,29 @@
+"""Recipes for one's own data: presets of three sizes."""
+
+from grit.errors import GritError
+from grit.graphs.schema import GraphSchema
+from grit.recipe.config import Recipe
+from grit.recipe.load import load_recipe
+
+PRESETS = ("fast", "default", "paper")
+
+
+def check_preset(preset: str) -> None:
+    """Raise unless there is such a preset."""
+    if preset not in PRESETS:
+        raise GritError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}.")
+
+
+def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: str | None = None) -> Recipe:
+    """The recipe ``own-PRESET``, fitted to the level of the data.
+
+    Args:
+        preset: ``fast``, ``default`` or ``paper``.
+        schema: Of the data.
+        overrides: As in `load_recipe`.
+        dataset: Folder of the store, for the record; the data itself is given to `train`.
+    """
+    check_preset(preset)
+    level = [] if schema.level == "graph" else ["model.pooling=none", "model.head=mlp"]
+    recipe = load_recipe(f"own-{preset}", *level, *overrides)
+    return recipe if dataset is None else recipe.model_copy(update={"dataset": dataset})

@@ -1,0 +1,1 @@
+"""Time and memory of training, and the tools that measure them."""

@@ -1,0 +1,1 @@
+"""The propositions of the paper as checks, and which graphs an encoding tells apart."""

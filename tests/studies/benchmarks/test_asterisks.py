@@ -1,0 +1,46 @@
+import json
+
+import pytest
+
+import grit
+from grit.studies import STUDIES, Workbench
+from grit.studies.benchmarks.asterisks import RECORDED, welch_p_value
+from grit.training.seeds import Row, p_value
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    bench = Workbench(tmp_path_factory.mktemp("significance"), "paper")
+    STUDIES["significance"].run(bench)
+    return {
+        row["data"].split(",")[0]: row for row in json.loads((bench.folder / "significance.json").read_text())["rows"]
+    }
+
+
+def test_the_six_asterisks_follow_and_mnist_has_none(rows):
+    significant = {name for name, row in rows.items() if row["p < 0.05"]}
+    assert significant == {"ZINC", "CIFAR10", "PATTERN", "CLUSTER", "Peptides-func", "Peptides-struct"}
+    assert all(row["verdict"] == "agrees" for row in rows.values())
+    assert len(rows) == len(RECORDED) == 8
+
+
+def test_recorded_values(rows):
+    for row in rows.values():
+        assert row["p"] == pytest.approx(row["recorded p"], rel=0.05)
+        if row["recorded p (Welch)"] is not None:
+            assert row["p (Welch)"] == pytest.approx(row["recorded p (Welch)"], rel=0.05)
+
+
+def test_welch_equals_the_pooled_test_for_equal_deviations_and_runs():
+    ours, theirs = Row(0.2460, 0.0012, 4), Row(0.2500, 0.0012, 4)
+    assert welch_p_value(ours, theirs, higher_is_better=False) == pytest.approx(
+        p_value(ours, theirs, higher_is_better=False)
+    )
+    assert welch_p_value(ours, theirs, higher_is_better=True) == pytest.approx(
+        1 - welch_p_value(ours, theirs, higher_is_better=False)
+    )
+
+
+def test_has_no_options(tmp_path):
+    with pytest.raises(grit.GritError, match="no option 'only'; it has none"):
+        STUDIES["significance"].run(Workbench(tmp_path, options={"only": "zinc"}))
