@@ -28,7 +28,7 @@ from recording import FOLDER, Recorder, choose
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".mutants"
-PACKAGES = ("training", "graphs", "datasets", "cli", "baselines")
+PACKAGES = ("files", "graphs", "datasets", "batches", "models", "recipe", "training", "export", "cli")
 PER_FUNCTION = 3
 HEAVY = (
     "torch", "torch_geometric", "torch.utils.data", "torch.distributed", "lightning_fabric", "sklearn.ensemble",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from grit.models.grit import Grit
     from grit.nn.attention.grit import GritAttention
     from grit.nn.layer import GritLayer
-    from grit.recipe.build import build_batch, build_model
+    from grit.recipe.builder import build_batch, build_model
     from grit.recipe.load import load_recipe, recipes
     from grit.recipe.reference_weights import load_reference_checkpoint
     from grit.training.estimators import GritClassifier, GritRegressor
@@ -42,8 +42,8 @@ _HOME = {
     "PairBatch": "grit.batches.pair_batch",
     "Pairs": "grit.graphs.pairs",
     "BatchSpec": "grit.batches.spec",
-    "build_batch": "grit.recipe.build",
-    "build_model": "grit.recipe.build",
+    "build_batch": "grit.recipe.builder",
+    "build_model": "grit.recipe.builder",
     "choose_pairs": "grit.graphs.pairs",
     "load": "grit.training.predictor",
     "load_recipe": "grit.recipe.load",

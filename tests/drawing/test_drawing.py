@@ -8,9 +8,9 @@ import pytest
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import to_rgba
 
-from grit.drawing.graphs import (
+from grit.drawing.graph_drawing import (
+    ColourScale,
     GraphDrawing,
-    Scale,
     axes_at,
     draw_discs,
     draw_links,
@@ -20,8 +20,8 @@ from grit.drawing.graphs import (
     show_scale,
     spring_positions,
 )
+from grit.drawing.molecule_drawing import MoleculeDrawing
 from grit.drawing.molecule_layout import _separate
-from grit.drawing.molecules import MoleculeDrawing
 from grit.errors import GritError
 
 FLUORESCEIN = "O=C1OC2(c3ccc(O)cc3Oc3cc(O)ccc32)c2ccccc21"
@@ -45,7 +45,7 @@ def test_links_grow_with_the_value():
     drawing = GraphDrawing(nx.path_graph(3), positions=np.array([[0.0, 0], [1, 0], [2, 0]]))
     values = np.array([[0.0, 0.2, 0.0], [0.6, 0.0, 0.1], [0.0, 0.1, 0.5]])
     axes = panel(drawing)
-    draw_links(axes, drawing, values, Scale(0.6), unit=10.0, largest=0.4)
+    draw_links(axes, drawing, values, ColourScale(0.6), unit=10.0, largest=0.4)
     links = axes.collections[0]
     assert [segment.tolist() for segment in links.get_segments()] == [[[1, 0], [2, 0]], [[0, 0], [1, 0]]]  # weak first
     weak, strong = links.get_linewidths()
@@ -61,14 +61,14 @@ def test_links_grow_with_the_value():
 def test_discs_grow_with_the_value():
     drawing = GraphDrawing(nx.path_graph(3))
     axes = panel(drawing)
-    draw_discs(axes, drawing, np.array([0.0, 0.1, 0.4]), Scale(0.4), largest=0.5)
+    draw_discs(axes, drawing, np.array([0.0, 0.1, 0.4]), ColourScale(0.4), largest=0.5)
     small, large = axes.collections[0].get_widths() / 2
     assert drawing.radii[0] < small < large == pytest.approx(np.hypot(drawing.radii[0], 0.5))
 
 
 def test_a_matrix_shows_zero_as_white_and_names_its_rows():
     axes = panel()
-    draw_matrix(axes, np.array([[0.0, 0.5], [0.25, 0.0]]), Scale(0.5), names=["a", "b"], blocks=[1])
+    draw_matrix(axes, np.array([[0.0, 0.5], [0.25, 0.0]]), ColourScale(0.5), names=["a", "b"], blocks=[1])
     image = axes.images[0].get_array()
     assert np.array_equal(image[0, 0], [1, 1, 1, 1])
     assert image[0, 1, :3].sum() < image[1, 0, :3].sum() < 3
@@ -79,7 +79,7 @@ def test_a_matrix_shows_zero_as_white_and_names_its_rows():
 def test_the_scale_is_shown_with_its_largest_value():
     figure = new_figure(2, 2)
     axes = axes_at(figure, 0.2, 0.2, 0.2, 1.6)
-    show_scale(axes, Scale(1 / 3), "probability")
+    show_scale(axes, ColourScale(1 / 3), "probability")
     assert axes.get_ylabel() == "probability"
     assert axes.get_ylim() == pytest.approx((0, 1 / 3))
     assert max(axes.get_yticks()) == 0.3
@@ -218,6 +218,6 @@ def test_nothing_touches_the_global_state():
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    monkeypatch.delitem(sys.modules, "grit.drawing.graphs")
+    monkeypatch.delitem(sys.modules, "grit.drawing.graph_drawing")
     with pytest.raises(GritError, match=r"pip install 'torch-grit\[report\]'"):
-        importlib.import_module("grit.drawing.graphs")
+        importlib.import_module("grit.drawing.graph_drawing")

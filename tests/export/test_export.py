@@ -17,7 +17,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.cli.export import export as command
 from grit.export.export import export, program_inputs, random_graphs, relative_difference
 from grit.graphs.schema import OGB_ATOM, Features, GraphSchema, TaskSpec
-from grit.recipe.build import build_network
+from grit.recipe.builder import build_network
 from grit.training import export as exporting
 from grit.training.evaluation import predict_batch
 from grit.training.predictor import Predictor

@@ -56,9 +56,8 @@ def test_broken_rules_are_found(edges, graph_of_node, x):
 
 
 def test_graphs_without_features():
-    options = {"walk_steps": 3, "encoding": "rrwp", "pairs": "all", "dtype": torch.float64}
     layout = node_layout(torch.tensor([0, 1, 1]))
-    batch = pair_batch(layout, torch.zeros(2, 0, dtype=torch.int64), None, None, **options)
+    batch = pair_batch(layout, torch.zeros(2, 0, dtype=torch.int64), None, None, grit.BatchSpec(3, dtype=torch.float64))
     assert batch.graphs.x.shape == (3, 0)
     assert batch.graphs.edge_attr.shape == (0, 0)
     assert batch.num_pairs == 5
@@ -72,7 +71,7 @@ def test_graphs_without_features():
     ],
 )
 def test_what_cannot_be_exported(overrides, message):
-    from grit.recipe.build import build_network
+    from grit.recipe.builder import build_network
 
     store, recipe = small_store(), small_recipe(*overrides)
     with pytest.raises(grit.GritError, match=message):

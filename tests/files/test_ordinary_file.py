@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import grit
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
 from grit.files.whole_file import whole_file
 from grit.graphs.store import GraphStore
@@ -51,7 +51,7 @@ def test_in_a_run(made, tmp_path, name):
 def test_a_table(tmp_path):
     os.mkfifo(tmp_path / "t.csv")
     with pytest.raises(GritError, match="it is not a file"):
-        Table(tmp_path / "t.csv")
+        TextTable(tmp_path / "t.csv")
 
 
 def test_what_is_no_file_is_not_replaced_by_one(tmp_path):

@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch_geometric.data import Data
 
-from grit.recipe.build import build_batch, build_model
+from grit.recipe.builder import build_batch, build_model
 from grit.recipe.load import load_recipe, recipe_yaml
 from tests.fuzz.mutation import damaged, text_of
 from tests.fuzz.recipes import KEYS, SENSIBLE, VALUES

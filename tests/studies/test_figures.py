@@ -5,18 +5,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from grit.drawing.graphs import GraphDrawing
-from grit.drawing.molecules import MoleculeDrawing
+from grit.drawing.compositions import attention_figure, graph_edges, joined_pairs, rrwp_figure
+from grit.drawing.graph_drawing import GraphDrawing
+from grit.drawing.molecule_drawing import MoleculeDrawing
 from grit.studies import STUDIES, Workbench
-from grit.studies.figures import (
-    attention_figure,
-    graph_edges,
-    joined_pairs,
-    petersen_positions,
-    rrwp_figure,
-    schlegel_positions,
-    walks,
-)
+from grit.studies.figures import petersen_positions, schlegel_positions, walks
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ import pytest
 
 import grit
 from grit.studies import Workbench, runs
-from grit.studies.runs import SMOKE, Plan, Scale, chosen, mean_and_sd, train_all
+from grit.studies.runs import SMOKE, Plan, StudySize, chosen, mean_and_sd, train_all
 from grit.studies.study_data import open_data
 from grit.training.loop import Interrupted
-from grit.training.seeds import Row
+from grit.training.seeds import SeedResults
 
 TINY = SMOKE._replace(sizes=(16, 4, 4), overrides=(*SMOKE.overrides[:-1], "train.epochs=3"))
 
@@ -65,16 +65,16 @@ def test_seeds_differ_and_are_in_the_run_folders(tmp_path):
     results = [json.loads((bench.folder / f"runs/base/seed{seed}/result.json").read_text()) for seed in (0, 1)]
     assert [result["seed"] for result in results] == [0, 1]
     assert [result["test"]["mae"] for result in results] == outcome.values
-    assert outcome.row == Row(pytest.approx(sum(outcome.values) / 2), pytest.approx(outcome.row.sd), 2)
+    assert outcome.row == SeedResults(pytest.approx(sum(outcome.values) / 2), pytest.approx(outcome.row.sd), 2)
     assert outcome.num_parameters == results[0]["num_parameters"]
     assert sum("epoch 3 of 3" in line for line in said) == 2
 
 
 def test_scales_shorten_the_warm_up():
-    recipe = Scale(overrides=("train.epochs=200", "model.num_layers=3")).recipe("zinc", "encoding.walk_steps=5")
+    recipe = StudySize(overrides=("train.epochs=200", "model.num_layers=3")).recipe("zinc", "encoding.walk_steps=5")
     assert (recipe.train.epochs, recipe.train.warmup_epochs) == (200, 5)
     assert (recipe.model.num_layers, recipe.encoding.walk_steps) == (3, 5)
-    assert Scale().recipe("zinc") == grit.load_recipe("zinc")
+    assert StudySize().recipe("zinc") == grit.load_recipe("zinc")
 
 
 def test_accuracies_are_in_percent():
@@ -106,5 +106,5 @@ def test_device_is_handed_on(tmp_path):
 
 
 def test_means_in_words():
-    assert mean_and_sd(Row(0.059, 0.002, 4), 3) == "0.059 ± 0.002"
-    assert mean_and_sd(Row(0.0859, 0.0, 1)) == "0.0859"
+    assert mean_and_sd(SeedResults(0.059, 0.002, 4), 3) == "0.059 ± 0.002"
+    assert mean_and_sd(SeedResults(0.0859, 0.0, 1)) == "0.0859"

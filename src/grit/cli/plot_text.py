@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grit.datasets.molecules.smiles import read_smiles
-from grit.drawing.graphs import Drawing, GraphDrawing
-from grit.drawing.molecules import MoleculeDrawing
+from grit.drawing.compositions import attention_figure, graph_edges, joined_pairs, rrwp_figure
+from grit.drawing.graph_drawing import Drawing, GraphDrawing
+from grit.drawing.molecule_drawing import MoleculeDrawing
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.graph_files import GRAPHS, read_graph
-from grit.studies.figures import attention_figure, graph_edges, joined_pairs, rrwp_figure, walks
+from grit.studies.figures import walks
 from grit.training.attention_maps import attention_maps
 from grit.training.predictor import load
 

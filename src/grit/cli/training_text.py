@@ -16,7 +16,7 @@ from grit.graphs.store import GraphStore
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
 from grit.training.loop import Interrupted
-from grit.training.seeds import Row, p_value, summarise
+from grit.training.seeds import SeedResults, p_value, summarise
 from grit.training.train import RunOptions, train
 
 
@@ -95,7 +95,7 @@ def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) 
     summary: dict[str, Any] = {"metric": metric, "values": values, "mean": ours.mean, "sd": ours.sd, "runs": ours.runs}
     paper = recipe.paper
     if paper is not None and paper.sd is not None and ours.runs > 1:
-        theirs = Row(paper.mean, paper.sd, 4)
+        theirs = SeedResults(paper.mean, paper.sd, 4)
         summary["paper"] = {"mean": paper.mean, "sd": paper.sd, "runs": 4}
         summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=metric not in ("mae", "rmse"))
     if as_json:

@@ -2,8 +2,8 @@
 
 from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions
 from grit.datasets.building import build, is_built, load, load_schema, store_path, verify
-from grit.datasets.own.graphs import from_networkx, from_pyg
-from grit.datasets.own.molecules import from_csv, from_smiles
+from grit.datasets.own.graph_lists import from_networkx, from_pyg
+from grit.datasets.own.molecule_tables import from_csv, from_smiles
 from grit.datasets.pipeline.source_files import data_root
 from grit.datasets.registry import DATASETS, find_dataset
 

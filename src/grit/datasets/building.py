@@ -12,7 +12,7 @@ from grit.datasets.registry import DATASETS, find_dataset
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore
-from grit.graphs.store_check import Progress
+from grit.graphs.store_check import CheckProgress
 from grit.graphs.store_format import read_manifest
 from grit.graphs.store_place import is_there
 
@@ -38,7 +38,7 @@ def load(name: str, root: str | Path | None = None) -> GraphStore:
     return GraphStore.open(_find(name, root))
 
 
-def verify(name: str, root: str | Path | None = None, progress: Progress | None = None) -> GraphStore:
+def verify(name: str, root: str | Path | None = None, progress: CheckProgress | None = None) -> GraphStore:
     """Read a whole data set, or any store by its path, and raise unless it is as it was built; see `GraphStore.verify`."""
     path = _find(name, root)
     try:

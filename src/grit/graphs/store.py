@@ -19,7 +19,7 @@ from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import (
-    Progress,
+    CheckProgress,
     Stamps,
     check_opened,
     remember,
@@ -278,7 +278,7 @@ class GraphStore:
         self._release()
         return graphs
 
-    def verify(self, progress: Progress | None = None) -> None:
+    def verify(self, progress: CheckProgress | None = None) -> None:
         """Read everything: raise unless all files have their checksums, and all graphs, targets and splits are sound.
 
         Args:

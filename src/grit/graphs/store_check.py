@@ -28,7 +28,7 @@ VERIFIED = "verified.json"
 SMALL = 1 << 20  # bytes: the checksum of such an array takes a millisecond or two
 _GRAPHS_AT_ONCE = 1 << 16
 
-Progress = Callable[[str, int, int], None]
+CheckProgress = Callable[[str, int, int], None]
 """Called with what is being verified, how much of it was since the last call, and how much there is in all."""
 
 Stamps = dict[str, list[int]]
@@ -129,7 +129,7 @@ def verify_if_changed(folder: Path, manifest: Manifest, known: Stamps | None = N
     return stamps
 
 
-def verify_checksums(folder: Path, manifest: Manifest, progress: Progress | None = None) -> None:
+def verify_checksums(folder: Path, manifest: Manifest, progress: CheckProgress | None = None) -> None:
     """Read every file and compare it with its checksum."""
     skip = {name: 0 if name == SKIPPED else HEADER_BYTES for name in _files(manifest)}
     checked = {name: wanted for name, wanted in _files(manifest).items() if wanted is not None}
@@ -155,7 +155,7 @@ def _files(manifest: Manifest) -> dict[str, str | None]:
 
 
 def verify_content(
-    folder: Path, manifest: Manifest, arrays: Mapping[str, Array], progress: Progress | None = None
+    folder: Path, manifest: Manifest, arrays: Mapping[str, Array], progress: CheckProgress | None = None
 ) -> None:
     """Raise unless all graphs, targets and splits are what the manifest says."""
     graphs = arrays["node_ptr"].size - 1

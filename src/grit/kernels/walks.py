@@ -11,7 +11,7 @@ from grit.kernels.backend import library
 from grit.kernels.native import SUFFIXES, Call, Mirror, integers, pointers
 
 
-class _Problem(Mirror):
+class _WalkProblem(Mirror):
     """`WalkProblem` of ``cpp/rrwp.h``."""
 
     cpp_name = "walk"
@@ -35,7 +35,7 @@ def walk_powers(graphs: PackedGraphs, walk_steps: int, dtype: torch.dtype) -> tu
     sizes = graphs.nodes_per_graph
     node = torch.empty(graphs.num_nodes, walk_steps, dtype=dtype)
     pair = torch.empty(int((sizes * sizes).sum()), walk_steps, dtype=dtype)
-    call = Call(_Problem(graphs=len(graphs), steps=walk_steps, threads=torch.get_num_threads()), dtype)
+    call = Call(_WalkProblem(graphs=len(graphs), steps=walk_steps, threads=torch.get_num_threads()), dtype)
     source, target = graphs.edge_index.unbind()
     call.set(
         node_ptr=graphs.node_ptr, edge_ptr=graphs.edge_ptr, source=source, target=target, pair=pair, node=node

@@ -17,7 +17,7 @@ from grit.graphs.schema import Features
 from grit.models.grit import Grit
 from grit.nn.attention import GritAttention
 from grit.nn.heads import HalvingHead
-from grit.recipe.build import build_model
+from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe
 

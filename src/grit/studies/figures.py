@@ -1,7 +1,6 @@
 """The paper's pictures of RRWP: fluorescein, a stochastic block model, and the Dodecahedron beside the Desargues graph.
 
-Also the compositions that ``grit plot`` uses: `rrwp_figure` for any graph or molecule, `attention_figure` for a trained
-model. The study takes seconds and is the same in every budget.
+The study takes seconds and is the same in every budget.
 """
 
 from collections.abc import Sequence
@@ -11,25 +10,20 @@ import numpy as np
 import torch
 
 from grit.datasets.molecules.smiles import read_smiles
-from grit.drawing.graphs import (
+from grit.drawing.compositions import graph_edges, joined_pairs, rrwp_figure
+from grit.drawing.graph_drawing import (
     COMMUNITIES,
-    Drawing,
+    ColourScale,
     GraphDrawing,
-    Scale,
     axes_at,
-    draw_discs,
-    draw_links,
     draw_matrix,
-    mark_node,
-    mean_of_directions,
     new_figure,
-    points_per_unit,
     show_scale,
 )
-from grit.drawing.molecules import MoleculeDrawing
+from grit.drawing.molecule_drawing import MoleculeDrawing
 from grit.encodings.rrwp import rrwp
 from grit.graphs.chunk import Array
-from grit.studies.results_table import Table
+from grit.studies.results_table import ResultsTable
 from grit.studies.study import Workbench
 
 if TYPE_CHECKING:
@@ -39,7 +33,6 @@ if TYPE_CHECKING:
 FLUORESCEIN = "O=C1OC2(c3ccc(O)cc3Oc3cc(O)ccc32)c2ccccc21"
 STEPS = (1, 2, 3, 4)
 EXPECTED_PAIRS = (58, 90, 170, 224)  # off-diagonal nonzero entries of M^k, counted once by adjacency powers
-MOST_NAMED_ROWS = 60  # beyond, the names of a matrix's rows cannot be read
 BLOCKS, INSIDE, BETWEEN, SBM_SEED = (12, 12), 0.35, 0.02, 7
 
 
@@ -56,93 +49,6 @@ def walks(edge_index: Array, num_nodes: int, steps: Sequence[int]) -> Array:
     channels = rrwp(torch.as_tensor(edge_index).long(), num_nodes, max(steps) + 1, dtype=torch.float64)
     chosen: Array = channels[..., list(steps)].numpy()
     return chosen
-
-
-def graph_edges(graph: "nx.Graph") -> Array:
-    """The (2, E) edge index of a NetworkX graph, both directions of an undirected edge, nodes in the graph's order."""
-    number = {node: i for i, node in enumerate(graph.nodes)}
-    edges = [(number[u], number[v]) for u, v in graph.edges]
-    if not graph.is_directed():
-        edges += [(v, u) for u, v in edges if u != v]
-    return np.array(edges, dtype=np.int64).reshape(-1, 2).T
-
-
-def joined_pairs(matrices: Array) -> list[int]:
-    """Ordered pairs of two different nodes with a nonzero entry, for each matrix of (n, n, S)."""
-    elsewhere = ~np.eye(len(matrices), dtype=bool)
-    return [int(np.count_nonzero(matrices[elsewhere, k])) for k in range(matrices.shape[2])]
-
-
-def rrwp_figure(
-    drawing: Drawing, matrices: Array, steps: Sequence[int], *, with_matrices: bool = False, blocks: Sequence[int] = ()
-) -> "Figure":
-    """A panel for each length of walk: the graph with the probabilities drawn over it, and below it the matrix if wanted.
-
-    Args:
-        drawing: The graph.
-        matrices: (n, n, S), M^k for each of the steps.
-        steps: The S lengths k.
-        with_matrices: Whether M^k is shown as a heat map too.
-        blocks: See `draw_matrix`.
-    """
-    columns = min(len(steps), 4)
-    rows = -(-len(steps) // columns)
-    frame = drawing.frame
-    width = 2.75
-    height = width * float(np.clip(frame.height / frame.width, 0.4, 1.15))
-    row_height = height + 0.5 + (width * 0.8 + 0.3 if with_matrices else 0.0)
-    figure = new_figure(columns * (width + 0.15) + 0.95, rows * row_height + 0.1)
-    scale = Scale(float(matrices.max()))
-    unit, widest = points_per_unit(frame, width, height), float(mean_of_directions(matrices).max())
-    n = len(matrices)
-    for panel, (k, joined) in enumerate(zip(steps, joined_pairs(matrices), strict=True)):
-        left, top = 0.1 + (panel % columns) * (width + 0.15), 0.35 + (panel // columns) * row_height
-        axes = axes_at(figure, left, top, width, height, frame)
-        axes.set_title(f"{k} step{'s' * (k != 1)}: {joined:,} of {n * (n - 1):,} pairs", fontsize=9, pad=4)
-        draw_links(axes, drawing, matrices[..., panel], scale, unit=unit, largest=widest)
-        drawing.draw(axes)
-        if with_matrices:
-            below = axes_at(figure, left + 0.1 * width, top + height + 0.15, 0.8 * width, 0.8 * width)
-            draw_matrix(below, matrices[..., panel], scale, blocks=blocks)
-    bar_height = min(2.6, rows * row_height - 0.4)
-    bar = axes_at(figure, columns * (width + 0.15) + 0.2, (rows * row_height - bar_height) / 2, 0.12, bar_height)
-    show_scale(bar, scale, "probability of the walk")
-    return figure
-
-
-def attention_figure(drawing: MoleculeDrawing, weights: Array, query: int, heading: str) -> "Figure":
-    """Attention of one layer over a molecule: what each atom receives, the matrix, and the row of one query atom.
-
-    Args:
-        drawing: The molecule, with numbers.
-        weights: (n, n), row i the weights of query i.
-        query: The atom whose row is shown on the molecule.
-        heading: Says which layer and head.
-    """
-    frame, size, names = drawing.frame, 3.7, drawing.names
-    flat = frame.width > 1.6 * frame.height  # flat molecules one above the other, others side by side
-    width, height = (1.4 * size, (size - 0.3) / 2) if flat else (size, size)
-    second = (0.1, 0.95 + height) if flat else (size + 0.2, 0.65)
-    left_of_matrix = second[0] + width + 0.65
-    figure = new_figure(left_of_matrix + size + 0.85, size + 1.15)
-    figure.suptitle(heading, fontsize=10, y=1 - 0.12 / (size + 1.15))
-    scale = Scale(float(weights.max()))
-    for (left, top), values, title in (
-        ((0.1, 0.65), weights.mean(0), "what each atom receives, mean of all queries"),
-        (second, weights[query], f"what query {names[query]} gives to each atom"),
-    ):
-        axes = axes_at(figure, left, top, width, height, frame)
-        axes.set_title(title, fontsize=9, pad=2)
-        draw_discs(axes, drawing, values, scale, largest=0.42)
-        drawing.draw(axes)
-    mark_node(axes, drawing.positions[query])
-    matrix = axes_at(figure, left_of_matrix, 0.65, size, size)
-    draw_matrix(matrix, weights, scale, names=names if len(names) <= MOST_NAMED_ROWS else None)
-    matrix.tick_params(labelsize=float(np.clip(200 / len(names), 4, 7)))
-    matrix.tick_params(axis="x", labelrotation=90)
-    matrix.set_title("row: query atom, column: key atom", fontsize=9, pad=4)
-    show_scale(axes_at(figure, left_of_matrix + size + 0.15, 1.15, 0.12, size - 1.0), scale, "attention weight")
-    return figure
 
 
 def petersen_positions(graph: "nx.Graph", skip: int) -> Array:
@@ -190,7 +96,7 @@ def _fluorescein(bench: Workbench) -> None:
     ]
     bench.table(
         "fluorescein",
-        Table(
+        ResultsTable(
             "RRWP of fluorescein: atoms joined by a walk of exactly k steps",
             ("k", "ordered pairs", "expected", "equal", f"share of {n * (n - 1)}"),
             rows,
@@ -219,7 +125,7 @@ def _communities(bench: Workbench) -> None:
         rows.append((k, float((inside > 0).mean()), float((between > 0).mean()), ratio))
     bench.table(
         "communities",
-        Table(
+        ResultsTable(
             "RRWP of a stochastic block model with two communities",
             ("k", "pairs joined within a block", "pairs joined between blocks", "mean probability within / between"),
             rows,
@@ -247,7 +153,7 @@ def _cubic_graphs(bench: Workbench) -> None:
     counts = [[int(np.count_nonzero(each[..., k])) for k in range(len(steps))] for each in matrices]
     bench.table(
         "dodecahedron-desargues",
-        Table(
+        ResultsTable(
             "Dodecahedron and Desargues graph: ordered pairs joined by a walk of exactly k steps, of 400",
             ("k", *drawings, "tells them apart"),
             [(k, one, other, one != other) for k, one, other in zip(steps, *counts, strict=True)],
@@ -265,7 +171,7 @@ def _two_graphs(drawings: dict[str, GraphDrawing], matrices: Sequence[Array], st
     """A row for each graph: its drawing and its matrices, one scale for all."""
     size, gap = 1.75, 0.15
     figure = new_figure((len(steps) + 1) * (size + gap) + 0.9, 2 * (size + 0.45) + 0.1)
-    scale = Scale(max(float(each.max()) for each in matrices))
+    scale = ColourScale(max(float(each.max()) for each in matrices))
     for row, (name, drawing) in enumerate(drawings.items()):
         top = 0.3 + row * (size + 0.45)
         axes = axes_at(figure, 0.05, top, size, size, drawing.frame)

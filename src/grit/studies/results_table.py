@@ -9,7 +9,7 @@ Cell = str | float | int | bool | None
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultsTable:
     """Rows under named columns, with remarks.
 
     Attributes:

@@ -9,11 +9,11 @@ from grit.recipe.load import load_recipe, scale_warmup
 from grit.studies.study import Workbench
 from grit.studies.study_data import Sizes, StudyData
 from grit.training.loop import Event, Interrupted
-from grit.training.seeds import Row, summarise
+from grit.training.seeds import SeedResults, summarise
 from grit.training.train import RunOptions, train
 
 
-class Scale(NamedTuple):
+class StudySize(NamedTuple):
     """How much of an experiment a budget carries out.
 
     Attributes:
@@ -37,8 +37,8 @@ class Scale(NamedTuple):
         return ", ".join(self.overrides) or "nothing"
 
 
-AS_PUBLISHED = Scale()
-SMOKE = Scale(
+AS_PUBLISHED = StudySize()
+SMOKE = StudySize(
     seeds=(0, 1),
     sizes=(40, 10, 10),
     overrides=(
@@ -52,7 +52,7 @@ SMOKE = Scale(
 )
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """What is trained for one row: a recipe without its seed, on some data, with several seeds."""
 
     recipe: Recipe
@@ -74,12 +74,12 @@ class Outcome(NamedTuple):
     seconds: float
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SeedResults:
         """Mean, deviation and number of runs."""
         return summarise(self.values)
 
 
-def train_all(bench: Workbench, plans: Mapping[str, Plan]) -> dict[str, Outcome]:
+def train_all(bench: Workbench, plans: Mapping[str, TrainingPlan]) -> dict[str, Outcome]:
     """Train every plan with every seed, in ``runs/<name>/seed<k>``; all plans have their first seed before any has its second."""
     options = RunOptions(device=bench.option("device", "auto"), root=bench.root)
     most = max(len(plan.seeds) for plan in plans.values())
@@ -146,7 +146,7 @@ def chosen(bench: Workbench, names: Iterable[str], known: tuple[str, ...] = ("on
     return [name for name in listed if name in wanted]
 
 
-def mean_and_sd(row: Row, digits: int = 4) -> str:
+def mean_and_sd(row: SeedResults, digits: int = 4) -> str:
     """``0.0590 ± 0.0020``; the mean alone where there is one run."""
     return f"{row.mean:.{digits}f}" + (f" ± {row.sd:.{digits}f}" if row.runs > 1 else "")
 

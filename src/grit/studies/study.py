@@ -6,7 +6,7 @@ to the run folder, so that an interrupted study goes on where it was.
     def run(bench: Workbench) -> None:
         for graph in bench.track(graphs, "graphs"):
             errors[graph] = bench.piece(f"error-{graph}", lambda: measure(graph))
-        bench.table("errors", Table(...))
+        bench.table("errors", ResultsTable(...))
         bench.figure("maps", matplotlib_figure)
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from grit.errors import GritError
 from grit.files.whole_file import write_text
-from grit.studies.results_table import Table
+from grit.studies.results_table import ResultsTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,7 +120,7 @@ class Workbench:
         for key in self.track(listed, what):
             yield key, self.piece(key, lambda key=key: compute(key))  # type: ignore[misc]
 
-    def table(self, name: str, table: Table) -> None:
+    def table(self, name: str, table: ResultsTable) -> None:
         """Write ``name.md`` and ``name.json``, and show the table."""
         self._keep(f"{name}.md", table.markdown())
         self._keep(f"{name}.json", table.json())

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from grit.datasets.own.graphs import from_pyg
-from grit.datasets.own.molecules import from_smiles
+from grit.datasets.own.graph_lists import from_pyg
+from grit.datasets.own.molecule_tables import from_smiles
 from grit.datasets.own.task_inference import TaskKind
 from grit.datasets.pipeline.splits import random_split
 from grit.errors import GritError

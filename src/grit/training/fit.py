@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grit.datasets.own.molecules import from_csv, how_built, smiles_column
+from grit.datasets.own.molecule_tables import from_csv, how_built, smiles_column
 from grit.datasets.own.task_inference import TaskKind
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
@@ -106,7 +106,7 @@ def _check_same(
 ) -> None:
     """Raise if a store was made of another table, or otherwise than is asked for now."""
     built = store.manifest.built
-    column = smiles if smiles is not None else smiles_column(Table(path))
+    column = smiles if smiles is not None else smiles_column(TextTable(path))
     now = how_built(path, column, split, seed)
     changed = [name for name, value in now.items() if built.get(name, value) != value]
     changed += ["target"] if store.task.targets != tuple(targets) else []
@@ -154,7 +154,7 @@ def compare(store: GraphStore, model: dict[str, float], smiles: Sequence[str] | 
 
 def smiles_of_rows(path: Path, store: GraphStore, column: str | None) -> list[str]:
     """The SMILES of every graph of a store that was made from a table."""
-    name = column if column is not None else smiles_column(Table(path))
-    by_row = {row.number: row.fields[name] for row in Table(path, [name]).rows()}
+    name = column if column is not None else smiles_column(TextTable(path))
+    by_row = {row.number: row.fields[name] for row in TextTable(path, [name]).rows()}
     rows: Array = store.rows
     return [by_row[int(row)] for row in rows]

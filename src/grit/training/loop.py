@@ -23,7 +23,7 @@ from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
-from grit.recipe.build import build_network
+from grit.recipe.builder import build_network
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_last, rng_tensors, set_rng, write_checkpoint
 from grit.training.evaluation import evaluate
@@ -33,7 +33,7 @@ from grit.training.tasks import Task
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """Where a run stands; saved with every checkpoint.
 
     Attributes:
@@ -130,7 +130,7 @@ class TrainingLoop:
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
         self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
-        self.progress = Progress()
+        self.progress = RunProgress()
         self.history: list[dict[str, Any]] = []
         self._stop = False
 
@@ -296,7 +296,7 @@ class TrainingLoop:
         set_rng(checkpoint.under(f"rng.{self.fabric.global_rank}."))
         progress = {**checkpoint.state["progress"]}
         progress.pop("metrics_bytes", None)  # of checkpoints that did not hold the history yet
-        self.progress = Progress(**progress)
+        self.progress = RunProgress(**progress)
         self.history = checkpoint.state.get("history") or self.folder.history()[: self.progress.epoch]
         if self.fabric.is_global_zero:
             self.folder.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.history))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from grit.datasets.own.molecules import smiles_column
+from grit.datasets.own.molecule_tables import smiles_column
 from grit.datasets.pipeline.featurise_rows import (
     ROWS_PER_PIECE,
     Featurise,
@@ -20,7 +20,7 @@ from grit.datasets.pipeline.featurise_rows import (
     in_order,
 )
 from grit.datasets.pipeline.records import Record
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
 from grit.files.spreadsheet import guarded
 from grit.files.whole_file import whole_file
@@ -68,8 +68,8 @@ def predict_table(
     Returns:
         Rows, and rows without a prediction.
     """
-    column = smiles if smiles is not None else smiles_column(Table(path))
-    table = Table(path, [column])
+    column = smiles if smiles is not None else smiles_column(TextTable(path))
+    table = TextTable(path, [column])
     names = output_columns(predictor, probabilities)
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:

@@ -22,7 +22,7 @@ from grit.graphs.convert import pack, pack_chunk
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
 from grit.models.grit import Grit
-from grit.recipe.build import build_network
+from grit.recipe.builder import build_network
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_checkpoint, read_last
 from grit.training.device import check_device

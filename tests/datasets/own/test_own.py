@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 import grit
 from grit.datasets import from_csv, from_networkx, from_pyg, from_smiles
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.graphs.store import GraphStore
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -169,7 +169,7 @@ def test_every_line_is_a_graph_or_listed(tmp_path_factory, rows, quoted):
     store = from_csv(path, targets="y", task="regression", processes=1)
     assert store.rows.tolist()[:90] == list(range(90))
     assert len(store) + len(store.skipped) == store.manifest.rows
-    records = {record.line: number for number, record in enumerate(Table(path).records())}
+    records = {record.line: number for number, record in enumerate(TextTable(path).records())}
     assert sorted([*store.rows.tolist(), *(records[each.line] for each in store.skipped)]) == list(range(len(records)))
     assert np.isfinite(store.targets(np.arange(len(store)))).all()
 

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grit
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 
 
 def table(tmp_path, content, columns=("smiles", "y"), name="t.csv"):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Table(path, columns)
+    return TextTable(path, columns)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_bad_tables(tmp_path, content, message):
 
 def test_missing_file(tmp_path):
     with pytest.raises(grit.GritError, match="cannot read the table .*No such file"):
-        Table(tmp_path / "absent.csv")
+        TextTable(tmp_path / "absent.csv")
 
 
 def read(tmp_path, *lines, columns=("smiles", "y"), end="\n"):
@@ -192,7 +192,7 @@ LINES = st.lists(st.one_of(PLAIN, st.lists(PARTS, max_size=8).map("".join)), max
 def test_every_line_belongs_to_one_row(tmp_path_factory, lines, end, header):
     path = tmp_path_factory.getbasetemp() / "lines.csv"
     path.write_bytes(end.join([header, *lines, ""]).encode())
-    records = list(Table(path).records())
+    records = list(TextTable(path).records())
     starts = [*(each.line for each in records), len(lines) + 2]
     assert starts[0] == 2
     for record, after in zip(records, starts[1:], strict=True):
@@ -215,7 +215,7 @@ def test_fuzz(tmp_path_factory, content):
     for data in (content, gzip.compress(content)[:-1] + b"\x00"):
         path.write_bytes(data)
         try:
-            rows = list(Table(path, ["smiles"]).rows())
+            rows = list(TextTable(path, ["smiles"]).rows())
             assert [row.number for row in rows] == list(range(len(rows)))
             assert sorted({row.line for row in rows}) == [row.line for row in rows]
         except grit.GritError:

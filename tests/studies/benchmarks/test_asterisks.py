@@ -5,7 +5,7 @@ import pytest
 import grit
 from grit.studies import STUDIES, Workbench
 from grit.studies.benchmarks.asterisks import RECORDED, welch_p_value
-from grit.training.seeds import Row, p_value
+from grit.training.seeds import SeedResults, p_value
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_recorded_values(rows):
 
 
 def test_welch_equals_the_pooled_test_for_equal_deviations_and_runs():
-    ours, theirs = Row(0.2460, 0.0012, 4), Row(0.2500, 0.0012, 4)
+    ours, theirs = SeedResults(0.2460, 0.0012, 4), SeedResults(0.2500, 0.0012, 4)
     assert welch_p_value(ours, theirs, higher_is_better=False) == pytest.approx(
         p_value(ours, theirs, higher_is_better=False)
     )

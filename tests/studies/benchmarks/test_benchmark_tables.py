@@ -6,7 +6,7 @@ import grit
 from grit.studies import STUDIES, Workbench
 from grit.studies.benchmarks.benchmark_table import published_table, results_table
 from grit.studies.benchmarks.published import LRGB, PCQM4MV2, TABLE_1
-from grit.studies.runs import Outcome, Plan, Scale
+from grit.studies.runs import Outcome, Plan, StudySize
 from grit.studies.stand_ins import stand_in_store
 from grit.studies.study_data import StudyData
 
@@ -66,7 +66,9 @@ def test_the_published_experiment_stands_beside_the_paper():
         "zinc": Outcome([0.058, 0.060, 0.059, 0.061], 473_473, 1.0),
         "pattern": Outcome([80.0, 81.0, 82.0, 83.0], 477_953, 1.0),
     }
-    table = results_table("paper", TABLE_1, columns, plans, outcomes, {"zinc": Scale(), "pattern": Scale()}).tree()
+    table = results_table(
+        "paper", TABLE_1, columns, plans, outcomes, {"zinc": StudySize(), "pattern": StudySize()}
+    ).tree()
     zinc, pattern = table["rows"]
     assert zinc["ours, test"] == "0.0595 ± 0.0013"
     assert (zinc["paper"], zinc["difference"]) == ("0.059 ± 0.002", "+0.0005")
@@ -87,7 +89,9 @@ def test_the_published_experiment_stands_beside_the_paper():
 def test_a_worse_result_is_not_significant():
     outcomes = {"peptides-func": Outcome([0.60, 0.61, 0.62, 0.63], 1, 1.0)}
     plans = {"peptides-func": plan("peptides-func", True)}
-    (row,) = results_table("paper", LRGB, LRGB.columns[:1], plans, outcomes, {"peptides-func": Scale()}).tree()["rows"]
+    (row,) = results_table("paper", LRGB, LRGB.columns[:1], plans, outcomes, {"peptides-func": StudySize()}).tree()[
+        "rows"
+    ]
     assert row["p"] > 0.9
     assert row["significant"] is False
 
@@ -95,14 +99,16 @@ def test_a_worse_result_is_not_significant():
 def test_single_runs_have_no_test():
     outcomes = {"pcqm4mv2": Outcome([0.0859], 11_832_321, 1.0)}
     plans = {"pcqm4mv2": plan("pcqm4mv2", True)}
-    (row,) = results_table("paper", PCQM4MV2, PCQM4MV2.columns, plans, outcomes, {"pcqm4mv2": Scale()}).tree()["rows"]
+    (row,) = results_table("paper", PCQM4MV2, PCQM4MV2.columns, plans, outcomes, {"pcqm4mv2": StudySize()}).tree()[
+        "rows"
+    ]
     assert (row["paper"], row["difference"], row["p"], row["significant"]) == ("0.0859", "+0.0000", None, None)
 
 
 def test_the_paper_ran_pcqm4mv2_once():
-    from grit.studies.benchmarks.pcqm4mv2 import SCALES
+    from grit.studies.benchmarks.table4 import SCALES
 
-    assert SCALES["pcqm4mv2"]["paper"] == Scale(seeds=(0,))
+    assert SCALES["pcqm4mv2"]["paper"] == StudySize(seeds=(0,))
 
 
 def test_stars_are_the_papers():

@@ -2,7 +2,7 @@ import pytest
 
 import grit
 from grit.studies.benchmarks.published import GRIT, LRGB, PCQM4MV2, TABLE_1, ZINC_FULL
-from grit.training.seeds import Row
+from grit.training.seeds import SeedResults
 
 TABLES = (TABLE_1, LRGB, ZINC_FULL, PCQM4MV2)
 
@@ -29,10 +29,10 @@ def test_grit_is_what_the_recipes_say(table):
 
 
 def test_numbers():
-    assert TABLE_1.row("SAN", "cluster") == Row(76.691, 0.65, 10)
-    assert TABLE_1.row(GRIT, "zinc") == Row(0.059, 0.002, 4)
+    assert TABLE_1.row("SAN", "cluster") == SeedResults(76.691, 0.65, 10)
+    assert TABLE_1.row(GRIT, "zinc") == SeedResults(0.059, 0.002, 4)
     assert TABLE_1.row("GSN", "mnist") is None
-    assert PCQM4MV2.row("GRPE", "pcqm4mv2") == Row(0.089, 0, 1)
+    assert PCQM4MV2.row("GRPE", "pcqm4mv2") == SeedResults(0.089, 0, 1)
 
 
 def test_the_best_other_systems():

@@ -4,7 +4,7 @@ import grit
 from grit.studies import STUDIES, Workbench
 from grit.studies.benchmarks.walk_steps import PUBLISHED
 from grit.studies.benchmarks.zinc_variants import Variant, variants_table
-from grit.studies.runs import Outcome, Scale
+from grit.studies.runs import Outcome, StudySize
 from grit.studies.stand_ins import stand_in_store
 from grit.studies.study_data import StudyData
 
@@ -29,7 +29,7 @@ def table(budget, is_benchmark, scale=None):
     outcomes = {"2": Outcome([0.15, 0.16], 1, 1.0), "21": Outcome([0.06, 0.06], 1, 1.0)}
     data = StudyData(stand_in_store("zinc", (2, 1, 1)), is_benchmark, "")
     recipes = dict.fromkeys(variants, grit.load_recipe("zinc"))
-    return variants_table(budget, "K", variants, "21", recipes, outcomes, data, scale or Scale()).tree()
+    return variants_table(budget, "K", variants, "21", recipes, outcomes, data, scale or StudySize()).tree()
 
 
 def test_the_published_experiment_stands_beside_the_paper():

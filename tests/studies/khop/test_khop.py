@@ -17,7 +17,7 @@ from grit.studies import STUDIES, Workbench, khop
 from grit.studies.khop.attention_figure import draw_maps
 from grit.studies.khop.methods import METHODS
 from grit.studies.khop.problems import ProblemwiseAdam, khop_target, mean_absolute_error, r_squared, train
-from grit.studies.khop.tables import PAPER_MAE, Row, best_rate, optimisation_remark, score_table, unmatched_remark
+from grit.studies.khop.tables import PAPER_MAE, ScoreRow, best_rate, optimisation_remark, score_table, unmatched_remark
 from tests.graph_strategies import graphs
 
 # A ring of five with a tail of two.
@@ -150,14 +150,14 @@ def test_the_gap_is_called_optimisation_only_where_it_is():
 
 
 def test_tables_show_mean_deviation_and_difference():
-    rows = [Row("grit", 1e-3, torch.tensor([[0.002, 0.001, 0.007], [0.004, 0.001, 0.007]]))]
+    rows = [ScoreRow("grit", 1e-3, torch.tensor([[0.002, 0.001, 0.007], [0.004, 0.001, 0.007]]))]
     table = score_table("t", rows, PAPER_MAE, [])
     (row,) = table.tree()["rows"]
     assert row["1-hop"] == "0.0030 ± 0.0014"
     assert row["1-hop, paper"] == "0.001 ± 0.001"
     assert row["1-hop, difference"] == pytest.approx(0.002)
     assert "for some k: GRIT." in unmatched_remark(rows, PAPER_MAE)
-    equal = [Row("grit", 1e-3, torch.tensor([[0.001, 0.001, 0.007]] * 2))]
+    equal = [ScoreRow("grit", 1e-3, torch.tensor([[0.001, 0.001, 0.007]] * 2))]
     assert unmatched_remark(equal, PAPER_MAE).startswith("Every row is within")
 
 

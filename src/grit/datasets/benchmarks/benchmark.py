@@ -38,7 +38,7 @@ class BuildOptions:
         return self.processes or default_processes()
 
 
-class Plan(NamedTuple):
+class BuildPlan(NamedTuple):
     """What a source gives.
 
     Attributes:
@@ -59,13 +59,13 @@ class Source:
     Attributes:
         name: ``official`` files as published, or another form.
         files: That must be in the folder; none for generated and bundled data.
-        read: (folder, options) -> `Plan`.
+        read: (folder, options) -> `BuildPlan`.
         note: What the user should know of the result.
     """
 
     name: str
     files: tuple[SourceFile, ...]
-    read: Callable[[Path, BuildOptions], Plan]
+    read: Callable[[Path, BuildOptions], BuildPlan]
     note: str = ""
 
 

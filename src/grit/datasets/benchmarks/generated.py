@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import cast
 
-from grit.datasets.benchmarks.benchmark import BuildOptions, Plan, Source, capped, consecutive
+from grit.datasets.benchmarks.benchmark import BuildOptions, BuildPlan, Source, capped, consecutive
 from grit.datasets.benchmarks.sbm import Split
 from grit.datasets.pipeline.featurise_rows import graph_pieces
 from grit.graphs.chunk import ArrayGraph
@@ -24,7 +24,7 @@ def generated_source(graph: NumberedGraph, sizes: tuple[int, int, int], default_
 
 
 @dataclass(frozen=True)
-class _Make:
+class _GeneratedGraph:
     """Graph number k of the data set, counted through train, val and test."""
 
     graph: NumberedGraph
@@ -40,9 +40,9 @@ class _Make:
 
 def _read(
     folder: Path, options: BuildOptions, *, graph: NumberedGraph, sizes: tuple[int, int, int], default_seed: int
-) -> Plan:
+) -> BuildPlan:
     counts = capped(sizes, options.limit)
     seed = default_seed if options.seed is None else options.seed
     total = sum(counts.values())
-    pieces = graph_pieces(_Make(graph, seed, counts), total, options.num_processes)
-    return Plan(total, pieces, consecutive(counts))
+    pieces = graph_pieces(_GeneratedGraph(graph, seed, counts), total, options.num_processes)
+    return BuildPlan(total, pieces, consecutive(counts))

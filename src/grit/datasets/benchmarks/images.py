@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from grit.datasets.benchmarks.benchmark import BuildOptions, Plan, Source, capped, consecutive
+from grit.datasets.benchmarks.benchmark import BuildOptions, BuildPlan, Source, capped, consecutive
 from grit.datasets.benchmarks.superpixels import SuperpixelSettings, superpixel_graph
 from grit.datasets.pipeline.featurise_rows import graph_pieces
 from grit.datasets.pipeline.source_files import SourceFile
@@ -31,7 +31,7 @@ class Images(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Make:
+class _ImageGraph:
     """Graph number k of a data set; the order of its nodes depends on seed and k alone."""
 
     images: Array
@@ -73,18 +73,18 @@ def _read(
     load: Callable[[Path], Images],
     settings: SuperpixelSettings,
     validation: int,
-) -> Plan:
+) -> BuildPlan:
     images = load(folder)
     _check(images, str(folder))
     counts = capped((len(images.train) - validation, validation, len(images.test)), options.limit)
     train = slice(validation, validation + counts["train"])
     parts = [(images.train, images.train_labels, train), (images.train, images.train_labels, slice(0, counts["val"]))]
     parts.append((images.test, images.test_labels, slice(0, counts["test"])))
-    make = _Make(
+    make = _ImageGraph(
         np.concatenate([each[0][each[2]] for each in parts]),
         np.concatenate([each[1][each[2]] for each in parts]),
         settings,
         options.seed or 0,
     )
     total = sum(counts.values())
-    return Plan(total, graph_pieces(make, total, options.num_processes), consecutive(counts))
+    return BuildPlan(total, graph_pieces(make, total, options.num_processes), consecutive(counts))

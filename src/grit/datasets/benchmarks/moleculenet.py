@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, Plan, Published, Source, regression
+from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, BuildPlan, Published, Source, regression
 from grit.datasets.molecules.smiles import murcko_scaffold, ogb_graph
-from grit.datasets.own.molecules import molecule_schema
+from grit.datasets.own.molecule_tables import molecule_schema
 from grit.datasets.own.task_inference import Targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile
 from grit.datasets.pipeline.splits import random_split, scaffold_split
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected
 from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec
@@ -28,10 +28,10 @@ def _read(
     columns: tuple[str, ...],
     task: TaskSpec,
     scaffold: bool,
-) -> Plan:
+) -> BuildPlan:
     """Rows that cannot be read are listed in the store, as with one's own tables."""
     targets = Targets(task.model_copy(update={"targets": columns}), "as published")
-    table = Table(folder / file, [smiles, *columns])
+    table = TextTable(folder / file, [smiles, *columns])
 
     def rows() -> Iterator[MoleculeRow]:
         for row in table.rows():
@@ -44,7 +44,7 @@ def _read(
         return scaffold_split(found.scaffolds) if scaffold else random_split(found.count, options.seed or 0)
 
     featurise = Featurise(graph=ogb_graph, scaffold=murcko_scaffold if scaffold else None)
-    return Plan(None, molecule_pieces(rows(), featurise, options.num_processes), choose)
+    return BuildPlan(None, molecule_pieces(rows(), featurise, options.num_processes), choose)
 
 
 def _table(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grit.datasets.benchmarks.benchmark import BuildOptions, Plan, Source, capped, consecutive
+from grit.datasets.benchmarks.benchmark import BuildOptions, BuildPlan, Source, capped, consecutive
 from grit.datasets.pipeline.featurise_rows import Piece, batched
 from grit.datasets.pipeline.source_files import SourceFile, read_member, read_tensors
 from grit.errors import GritError
@@ -20,7 +20,7 @@ def official_source(name: str, sizes: tuple[int, int, int]) -> Source:
     """The source ``official`` of MNIST, CIFAR10, PATTERN or CLUSTER."""
     file = SourceFile(f"{name}_v2.zip", _ADDRESS.format(name))
 
-    def read(folder: Path, options: BuildOptions) -> Plan:
+    def read(folder: Path, options: BuildOptions) -> BuildPlan:
         counts = capped(sizes, options.limit)
 
         def pieces() -> Iterator[Piece]:
@@ -35,7 +35,7 @@ def official_source(name: str, sizes: tuple[int, int, int]) -> Source:
                     )
                     done += len(batch)
 
-        return Plan(sum(counts.values()), pieces(), consecutive(counts))
+        return BuildPlan(sum(counts.values()), pieces(), consecutive(counts))
 
     return Source("official", (file,), read)
 

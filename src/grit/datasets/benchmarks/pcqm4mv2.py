@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, Plan, Published, Source, regression, seeded
+from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, BuildPlan, Published, Source, regression, seeded
 from grit.datasets.molecules.smiles import ogb_graph
-from grit.datasets.own.molecules import molecule_schema
+from grit.datasets.own.molecule_tables import molecule_schema
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile, read_member, read_tensors
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected
 from grit.errors import GritError
 from grit.graphs.chunk import Array
@@ -39,7 +39,7 @@ def paper_splits(train: Array, valid: Array) -> dict[str, Array]:
     return {"train": train[order[count:]], "val": train[order[:count]], "test": valid}
 
 
-def _read_official(folder: Path, options: BuildOptions) -> Plan:
+def _read_official(folder: Path, options: BuildOptions) -> BuildPlan:
     archive = folder / _ARCHIVE.name
     splits = {name: rows[: options.limit] for name, rows in paper_splits(*_official_split(archive)).items()}
     wanted = np.sort(np.concatenate(list(splits.values())))
@@ -58,7 +58,7 @@ def _read_official(folder: Path, options: BuildOptions) -> Plan:
             )
         return {name: np.searchsorted(found.rows, members) for name, members in splits.items()}
 
-    return Plan(wanted.size, molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), choose)
+    return BuildPlan(wanted.size, molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), choose)
 
 
 def _official_split(archive: Path) -> tuple[Array, Array]:
@@ -92,11 +92,11 @@ def _molecules(archive: Path) -> Iterator[tuple[str, float]]:
         raise GritError(f"data.csv.gz in {str(archive)!r} cannot be read: {error!r}") from None
 
 
-def _read_sample(folder: Path, options: BuildOptions) -> Plan:
+def _read_sample(folder: Path, options: BuildOptions) -> BuildPlan:
     """A sample of the molecules: columns smiles and homo, which holds the gap."""
 
     def rows() -> Iterator[MoleculeRow]:
-        for row in Table(folder / _SAMPLE.name, ["smiles", "homo"]).rows():
+        for row in TextTable(folder / _SAMPLE.name, ["smiles", "homo"]).rows():
             if options.limit is not None and row.number >= options.limit:
                 return
             try:
@@ -106,7 +106,7 @@ def _read_sample(folder: Path, options: BuildOptions) -> Plan:
                 gap, reason = (), row.reason or "the gap is not a number"
             yield MoleculeRow(row.number, row.fields["smiles"], gap, reason, row.line)
 
-    return Plan(None, molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), seeded(options))
+    return BuildPlan(None, molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), seeded(options))
 
 
 _TASK = regression("gap (eV)")

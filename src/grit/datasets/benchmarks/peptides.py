@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, Plan, Published, Source, regression
+from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, BuildPlan, Published, Source, regression
 from grit.datasets.molecules.smiles import ogb_graph
-from grit.datasets.own.molecules import molecule_schema
+from grit.datasets.own.molecule_tables import molecule_schema
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile, read_pickle
 from grit.datasets.pipeline.splits import SPLITS
-from grit.datasets.pipeline.text_table import Table, TableRow
+from grit.datasets.pipeline.text_table import TableRow, TextTable
 from grit.datasets.pipeline.write_store import Collected
 from grit.errors import GritError
 from grit.graphs.chunk import Array
@@ -79,11 +79,11 @@ def _read(
     files: tuple[SourceFile, SourceFile],
     columns: tuple[str, ...],
     targets: Callable[[TableRow], tuple[float, ...]],
-) -> Plan:
+) -> BuildPlan:
     table_file, split_file = files
     splits = _official_splits(folder / split_file.name, split_file, options.limit)
     wanted = set(np.concatenate(list(splits.values())).tolist())
-    table = Table(folder / table_file.name, ["smiles", *columns])
+    table = TextTable(folder / table_file.name, ["smiles", *columns])
 
     def rows() -> Iterator[MoleculeRow]:
         for row in table.rows():
@@ -105,7 +105,7 @@ def _read(
             )
         return {name: np.array([graph_of[row] for row in members.tolist()]) for name, members in splits.items()}
 
-    return Plan(len(wanted), molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), choose)
+    return BuildPlan(len(wanted), molecule_pieces(rows(), Featurise(graph=ogb_graph), options.num_processes), choose)
 
 
 def _official_splits(path: Path, file: SourceFile, limit: int | None) -> dict[str, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 from grit.datasets.benchmarks.benchmark import (
     Benchmark,
     BuildOptions,
-    Plan,
+    BuildPlan,
     Published,
     Source,
     capped,
@@ -19,7 +19,7 @@ from grit.datasets.benchmarks.benchmark import (
 from grit.datasets.molecules.smiles import zinc_graph
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, batched, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile, read_member, read_npz, unpickle
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected
 from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
@@ -32,7 +32,7 @@ _MOLECULES = SourceFile("molecules.zip", "https://www.dropbox.com/s/feo9qle74kg4
 _INDICES = tuple(SourceFile(f"{split}.index", _INDEX_URL.format(split)) for split in ("train", "val", "test"))
 
 
-def _read_official(folder: Path, options: BuildOptions, *, subset: bool) -> Plan:
+def _read_official(folder: Path, options: BuildOptions, *, subset: bool) -> BuildPlan:
     """``molecules.zip`` with one pickle per split; the subset's members are listed in ``*.index``."""
     archive = folder / _MOLECULES.name
     if not options.trust:
@@ -54,7 +54,7 @@ def _read_official(folder: Path, options: BuildOptions, *, subset: bool) -> Plan
                 yield Piece(GraphChunk.of(graphs), np.arange(done, done + len(batch)), [], [])
                 done += len(batch)
 
-    return Plan(sum(counts.values()), pieces(), consecutive(counts))
+    return BuildPlan(sum(counts.values()), pieces(), consecutive(counts))
 
 
 def _index(path: Path) -> list[int]:
@@ -79,7 +79,7 @@ def _official_graph(molecules: object, number: int) -> ArrayGraph:
         raise GritError(f"molecule {number} of molecules.zip is not in the official form: {error!r}") from None
 
 
-def _read_arrays(folder: Path, options: BuildOptions) -> Plan:
+def _read_arrays(folder: Path, options: BuildOptions) -> BuildPlan:
     """``zinc12k_graphs.npz``: the twelve thousand graphs as arrays, in official order."""
     path = folder / "zinc12k_graphs.npz"
     arrays = read_npz(path, ("x", "edge_index", "edge_attr", "y", "node_ptr", "edge_ptr", "split_sizes"))
@@ -94,7 +94,7 @@ def _read_arrays(folder: Path, options: BuildOptions) -> Plan:
             graphs = [_array_graph(arrays, number) for number in batch]
             yield Piece(GraphChunk.of(graphs), np.array(batch), [], [])
 
-    return Plan(chosen.size, pieces(), consecutive(counts))
+    return BuildPlan(chosen.size, pieces(), consecutive(counts))
 
 
 def _check_arrays(arrays: dict[str, Array], path: Path) -> None:
@@ -129,9 +129,9 @@ def _array_graph(arrays: dict[str, Array], number: int) -> ArrayGraph:
     )
 
 
-def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: int) -> Plan:
+def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: int) -> BuildPlan:
     """A table of SMILES with ``split`` and target ``y``; graphs are made with RDKit."""
-    table = Table(folder / file, ["split", "smiles", "y"])
+    table = TextTable(folder / file, ["split", "smiles", "y"])
     left: dict[str, int | None] = dict.fromkeys(("train", "val", "test"), options.limit)
     order: dict[str, list[int]] = {"train": [], "val": [], "test": []}
 
@@ -159,7 +159,7 @@ def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: 
 
     featurise = Featurise(graph=partial(zinc_graph, num_labels=num_labels))
     sizes = _SIZES_12K if num_labels == 21 else _SIZES_FULL
-    return Plan(
+    return BuildPlan(
         sum(capped(sizes, options.limit).values()), molecule_pieces(rows(), featurise, options.num_processes), splits
     )
 

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, Plan, Published, Source, capped, consecutive
+from grit.datasets.benchmarks.benchmark import (
+    Benchmark,
+    BuildOptions,
+    BuildPlan,
+    Published,
+    Source,
+    capped,
+    consecutive,
+)
 from grit.datasets.benchmarks.zinc import ZINC
 from grit.datasets.molecules.smiles import zinc_graph, zinc_target
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
@@ -31,7 +39,7 @@ def labelled_graph(smiles: str) -> ArrayGraph:
     return zinc_graph(smiles, num_labels=21)._replace(y=np.array([[zinc_target(smiles)]], dtype=np.float32))
 
 
-def _read(folder: Path, options: BuildOptions) -> Plan:
+def _read(folder: Path, options: BuildOptions) -> BuildPlan:
     smiles = bundled_smiles()
     counts = capped(_SIZES, options.limit)
     first = dict(zip(SPLITS, np.cumsum([0, *_SIZES[:2]]).tolist(), strict=True))
@@ -41,7 +49,7 @@ def _read(folder: Path, options: BuildOptions) -> Plan:
         for row in range(first[split], first[split] + count)
     ]
     pieces = molecule_pieces(rows, Featurise(graph=labelled_graph), options.num_processes)
-    return Plan(len(rows), pieces, consecutive(counts))
+    return BuildPlan(len(rows), pieces, consecutive(counts))
 
 
 ZINC_MINI = Benchmark(

@@ -23,7 +23,7 @@ from grit.files.whole_file import whole_file
 SLOWEST = 1_000  # bytes a second
 LARGEST = 16 << 30  # bytes; the official files have at most a few GB
 
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 """Called with the bytes so far and the bytes in all, if known."""
 
 
@@ -39,13 +39,13 @@ class _Arrived(NamedTuple):
     error: str | None = None
 
 
-def fetch(file: SourceFile, folder: Path, *, progress: Progress | None = None, timeout: float = 30.0) -> Path:
+def fetch(file: SourceFile, folder: Path, *, progress: DownloadProgress | None = None, timeout: float = 30.0) -> Path:
     """The file in ``folder``, downloaded if it is not there, verified in either case.
 
     Args:
         file: What to fetch.
         folder: Where it is kept.
-        progress: See `Progress`.
+        progress: See `DownloadProgress`.
         timeout: Seconds without an answer worth the name (`SLOWEST`) after which the download is given up.
     """
     path = folder / file.name
@@ -74,7 +74,7 @@ def fetch(file: SourceFile, folder: Path, *, progress: Progress | None = None, t
     return path
 
 
-def _copy(url: str, out: BinaryIO, progress: Progress | None, timeout: float) -> None:
+def _copy(url: str, out: BinaryIO, progress: DownloadProgress | None, timeout: float) -> None:
     """Write what a thread reads: looking up a name, or a header that comes byte by byte, heeds no time-out of Python's."""
     arriving: queue.Queue[_Arrived] = queue.Queue(maxsize=16)
     stop = threading.Event()

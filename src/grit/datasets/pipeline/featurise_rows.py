@@ -102,11 +102,11 @@ def molecule_pieces(rows: Iterable[MoleculeRow], featurise: Featurise, processes
 
 def graph_pieces(make: Callable[[int], ArrayGraph], count: int, processes: int, per_piece: int = 64) -> Iterator[Piece]:
     """Graphs number 0 to count-1 of a generator -> pieces, in order."""
-    return in_order(_Make(make), batched(range(count), per_piece), processes)
+    return in_order(_PieceOfGraphs(make), batched(range(count), per_piece), processes)
 
 
 @dataclass(frozen=True)
-class _Make:
+class _PieceOfGraphs:
     make: Callable[[int], ArrayGraph]
 
     def __call__(self, numbers: list[int]) -> Piece:

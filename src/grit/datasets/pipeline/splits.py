@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grit.datasets.pipeline.text_table import Table
+from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 
@@ -87,7 +87,7 @@ def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> di
     if path.suffix == ".json":
         counted, wanted = "row", _json_split(path)
     else:
-        counted = "line" if lines and "line" in Table(path).header else "row"
+        counted = "line" if lines and "line" in TextTable(path).header else "row"
         wanted = _csv_split(path, counted)
     graph_of = {int(number): graph for graph, number in enumerate(lines if counted == "line" else rows)}
     repeated = [number for number, count in Counter(chain.from_iterable(wanted.values())).items() if count > 1]
@@ -101,7 +101,7 @@ def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> di
 
 def _csv_split(path: Path, counted: str) -> dict[str, list[int]]:
     split: dict[str, list[int]] = defaultdict(list)
-    for entry in Table(path, [counted, "split"]).rows():
+    for entry in TextTable(path, [counted, "split"]).rows():
         if entry.reason == "empty line":
             continue
         name = _NAMES.get(entry.fields["split"].lower())

@@ -35,7 +35,7 @@ class TableRow(NamedTuple):
     reason: str | None
 
 
-class Table:
+class TextTable:
     """A text table with a header.
 
     Row numbers count every row below the header, empty ones too. A byte-order mark, Windows line ends, quotes, and

@@ -14,7 +14,7 @@ from grit.graphs.store import GraphStore
 from grit.graphs.store_format import SkippedRow
 from grit.graphs.store_writer import StoreWriter
 
-Progress = Callable[[int], None]
+RowProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def collect(
     *,
     out: Path | None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
 ) -> GraphStore:
     """Store graphs.
 
@@ -100,7 +100,7 @@ def _in_memory(
     pieces: Iterable[Piece],
     description: Description,
     choose_splits: Callable[[Collected], dict[str, Array]],
-    progress: Progress | None,
+    progress: RowProgress | None,
 ) -> GraphStore:
     seen = []
     for piece in pieces:

@@ -7,7 +7,7 @@ from grit.recipe.load import load_recipe
 from grit.studies.benchmarks.zinc_variants import Variant, train_variants
 from grit.studies.runs import mean_and_sd
 from grit.studies.study import Workbench
-from grit.training.seeds import Row
+from grit.training.seeds import SeedResults
 
 TITLES = {
     "zinc": "GRIT",
@@ -37,5 +37,5 @@ def run(bench: Workbench) -> None:
 def _variant(recipe: str) -> Variant:
     paper = load_recipe(recipe).paper
     assert paper is not None
-    printed = Row(paper.mean, 0.0, 1) if paper.sd is None else Row(paper.mean, paper.sd, 4)
+    printed = SeedResults(paper.mean, 0.0, 1) if paper.sd is None else SeedResults(paper.mean, paper.sd, 4)
     return Variant(TITLES[recipe], recipe, (), mean_and_sd(printed, 3))

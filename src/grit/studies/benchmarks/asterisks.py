@@ -6,9 +6,9 @@ four in Table 2). ``recorded`` values come from a separate computation and stand
 
 from grit.studies.benchmarks.benchmark_table import SIGNIFICANT
 from grit.studies.benchmarks.published import GRIT, LRGB, TABLE_1, ZINC_FULL, Column, PublishedTable
-from grit.studies.results_table import Cell, Table
+from grit.studies.results_table import Cell, ResultsTable
 from grit.studies.study import Workbench
-from grit.training.seeds import Row, p_value
+from grit.training.seeds import p_value
 
 # Pooled and Welch; MNIST's is of the other direction, EGT better than GRIT.
 RECORDED: dict[str, tuple[float, float | None]] = {
@@ -29,10 +29,10 @@ def run(bench: Workbench) -> None:
     bench.table("significance", significance_table())
 
 
-def significance_table() -> Table:
+def significance_table() -> ResultsTable:
     """One row per data set with deviations."""
     rows = [_row(table, column) for table in (TABLE_1, LRGB, ZINC_FULL) for column in table.columns]
-    return Table(
+    return ResultsTable(
         "Significance of the published results",
         (
             "data",
@@ -74,19 +74,9 @@ def _row(table: PublishedTable, column: Column) -> list[Cell]:
         other.runs,
         p,
         recorded if column.recipe != "mnist" else 1 - recorded,
-        welch_p_value(ours, other, higher_is_better=column.higher_is_better),
+        p_value(ours, other, higher_is_better=column.higher_is_better, equal_variances=False),
         recorded_welch,
         p < SIGNIFICANT,
         starred,
         "agrees" if (p < SIGNIFICANT) == starred else "DIFFERS",
     ]
-
-
-def welch_p_value(ours: Row, theirs: Row, *, higher_is_better: bool) -> float:
-    """The one-tailed t-test without the assumption of equal variances."""
-    from scipy.stats import ttest_ind_from_stats
-
-    result = ttest_ind_from_stats(
-        *ours, *theirs, equal_var=False, alternative="greater" if higher_is_better else "less"
-    )
-    return float(result.pvalue)

@@ -3,8 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 from grit.studies.benchmarks.published import GRIT, Column, PublishedTable
-from grit.studies.results_table import Cell, Table
-from grit.studies.runs import AS_PUBLISHED, Outcome, Plan, Scale, chosen, mean_and_sd, not_comparable, train_all
+from grit.studies.results_table import Cell, ResultsTable
+from grit.studies.runs import (
+    AS_PUBLISHED,
+    Outcome,
+    StudySize,
+    TrainingPlan,
+    chosen,
+    mean_and_sd,
+    not_comparable,
+    train_all,
+)
 from grit.studies.study import Workbench
 from grit.studies.study_data import open_data
 from grit.training.seeds import p_value
@@ -12,7 +21,7 @@ from grit.training.seeds import p_value
 SIGNIFICANT = 0.05
 
 
-def run_benchmarks(bench: Workbench, published: PublishedTable, scales: Mapping[str, Mapping[str, Scale]]) -> None:
+def run_benchmarks(bench: Workbench, published: PublishedTable, scales: Mapping[str, Mapping[str, StudySize]]) -> None:
     """Write the tables ``results`` and ``published``.
 
     Args:
@@ -25,7 +34,8 @@ def run_benchmarks(bench: Workbench, published: PublishedTable, scales: Mapping[
     of = {name: scales[name].get(bench.budget, AS_PUBLISHED) for name in names}
     # All data first, so that a data set that is missing is known before hours of training.
     plans = {
-        name: Plan(of[name].recipe(name), open_data(bench, name, of[name].sizes), of[name].seeds) for name in names
+        name: TrainingPlan(of[name].recipe(name), open_data(bench, name, of[name].sizes), of[name].seeds)
+        for name in names
     }
     for plan in plans.values():
         if plan.data.note:
@@ -40,10 +50,10 @@ def results_table(
     budget: str,
     published: PublishedTable,
     columns: Sequence[Column],
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, TrainingPlan],
     outcomes: Mapping[str, Outcome],
-    scales: Mapping[str, Scale],
-) -> Table:
+    scales: Mapping[str, StudySize],
+) -> ResultsTable:
     """One row per data set: ours, and, where all of it was trained on as published, the difference and its significance."""
     comparable = any(plans[column.recipe].data.is_benchmark for column in columns)
     rows: list[list[Cell]] = []
@@ -75,10 +85,10 @@ def results_table(
     elif not all(plan.data.is_benchmark for plan in plans.values()):
         remarks.append("Rows without the paper's number were not trained on the whole data set and are not comparable.")
     label = "" if budget == "paper" else f" (budget {budget}: not the published experiment)"
-    return Table(f"GRIT, {published.source} of the paper{label}", headings, rows, remarks)
+    return ResultsTable(f"GRIT, {published.source} of the paper{label}", headings, rows, remarks)
 
 
-def _differences(scales: Mapping[str, Scale]) -> list[str]:
+def _differences(scales: Mapping[str, StudySize]) -> list[str]:
     """What was changed for which data sets, a sentence per change."""
     headings: dict[str, list[str]] = {}
     for heading, scale in scales.items():
@@ -101,7 +111,9 @@ def _beside_the_paper(published: PublishedTable, column: Column, outcome: Outcom
     ]
 
 
-def published_table(published: PublishedTable, comparable: Sequence[Column], outcomes: Mapping[str, Outcome]) -> Table:
+def published_table(
+    published: PublishedTable, comparable: Sequence[Column], outcomes: Mapping[str, Outcome]
+) -> ResultsTable:
     """The paper's table, all systems; ours is a row of it only for data sets on which it is comparable."""
     rows: list[list[Cell]] = []
     for system, results in published.rows.items():
@@ -123,7 +135,7 @@ def published_table(published: PublishedTable, comparable: Sequence[Column], out
             "*: significantly better than the second-best system, as the paper says; `grit reproduce significance` computes it."
         )
     headings = ("system", *(column.title for column in published.columns), "source")
-    return Table(f"Published results, {published.source} of the paper", headings, rows, remarks)
+    return ResultsTable(f"Published results, {published.source} of the paper", headings, rows, remarks)
 
 
 def _cell(printed: str) -> Cell:

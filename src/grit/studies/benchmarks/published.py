@@ -5,7 +5,7 @@ The paper's authors ran GRIT; the rows of the other systems are copied there fro
 
 from typing import NamedTuple
 
-from grit.training.seeds import Row
+from grit.training.seeds import SeedResults
 
 GRIT = "GRIT"
 GRIT_RUNS = 4
@@ -55,14 +55,15 @@ class PublishedTable(NamedTuple):
         """A result as it is printed."""
         return self.rows[system][[column.recipe for column in self.columns].index(recipe)]
 
-    def row(self, system: str, recipe: str) -> Row | None:
+    def row(self, system: str, recipe: str) -> SeedResults | None:
         """A result as numbers; None where there is none. The deviation is 0 where a single run is printed."""
         mean, _, sd = self.printed(system, recipe).partition(" ± ")
         if mean == "-":
             return None
-        return Row(float(mean), float(sd), GRIT_RUNS if system == GRIT else self.runs) if sd else Row(float(mean), 0, 1)
+        runs = GRIT_RUNS if system == GRIT else self.runs
+        return SeedResults(float(mean), float(sd), runs) if sd else SeedResults(float(mean), 0, 1)
 
-    def best_other(self, column: Column) -> tuple[str, Row]:
+    def best_other(self, column: Column) -> tuple[str, SeedResults]:
         """The best system that is not GRIT: the second-best of the column, or the best where GRIT is not."""
         found = {system: row for system in self.rows if (row := self.row(system, column.recipe)) and system != GRIT}
         best = (max if column.higher_is_better else min)(found, key=lambda system: found[system].mean)

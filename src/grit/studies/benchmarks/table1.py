@@ -5,12 +5,12 @@
 
 from grit.studies.benchmarks.benchmark_table import run_benchmarks
 from grit.studies.benchmarks.published import TABLE_1
-from grit.studies.runs import SMOKE, Scale
+from grit.studies.runs import SMOKE, StudySize
 from grit.studies.study import Workbench
 
 
-def _small(train: int, rest: int, *overrides: str) -> Scale:
-    return Scale(seeds=(0, 1), sizes=(train, rest, rest), overrides=overrides)
+def _small(train: int, rest: int, *overrides: str) -> StudySize:
+    return StudySize(seeds=(0, 1), sizes=(train, rest, rest), overrides=overrides)
 
 
 SCALES = {

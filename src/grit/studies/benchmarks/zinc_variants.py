@@ -4,14 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from grit.recipe.config import Recipe
-from grit.studies.results_table import Cell, Table
-from grit.studies.runs import AS_PUBLISHED, SMOKE, Outcome, Plan, Scale, chosen, mean_and_sd, not_comparable, train_all
+from grit.studies.results_table import Cell, ResultsTable
+from grit.studies.runs import (
+    AS_PUBLISHED,
+    SMOKE,
+    Outcome,
+    StudySize,
+    TrainingPlan,
+    chosen,
+    mean_and_sd,
+    not_comparable,
+    train_all,
+)
 from grit.studies.study import Workbench
 from grit.studies.study_data import StudyData, open_data
 
 SCALES = {
     "smoke": SMOKE._replace(overrides=tuple(each for each in SMOKE.overrides if not each.startswith("encoding"))),
-    "small": Scale(seeds=(0, 1), sizes=(2_000, 1_000, 1_000), overrides=("model.num_layers=4", "train.epochs=20")),
+    "small": StudySize(seeds=(0, 1), sizes=(2_000, 1_000, 1_000), overrides=("model.num_layers=4", "train.epochs=20")),
     "paper": AS_PUBLISHED,
 }
 
@@ -40,9 +50,9 @@ def train_variants(bench: Workbench, variants: Mapping[str, Variant], base: str,
     if data.note:
         bench.say(data.note)
     recipes = {name: scale.recipe(variants[name].recipe, *variants[name].overrides) for name in names}
-    outcomes = train_all(bench, {name: Plan(recipes[name], data, scale.seeds) for name in names})
+    outcomes = train_all(bench, {name: TrainingPlan(recipes[name], data, scale.seeds) for name in names})
     table = variants_table(bench.budget, title, variants, base, recipes, outcomes, data, scale)
-    bench.table("results", Table(table.title, table.columns, table.rows, [*table.remarks, remark]))
+    bench.table("results", ResultsTable(table.title, table.columns, table.rows, [*table.remarks, remark]))
 
 
 def variants_table(
@@ -53,8 +63,8 @@ def variants_table(
     recipes: Mapping[str, Recipe],
     outcomes: Mapping[str, Outcome],
     data: StudyData,
-    scale: Scale,
-) -> Table:
+    scale: StudySize,
+) -> ResultsTable:
     """One row per variant: ours, the change from our own base, and what the paper has."""
     rows: list[list[Cell]] = []
     for name, outcome in outcomes.items():
@@ -76,7 +86,7 @@ def variants_table(
     elif not data.is_benchmark:
         remarks.append("Not trained on the whole data set, and not comparable with the paper.")
     columns = ["row", "parameters", "ours, MAE", "ours, change", "paper, MAE"]
-    return Table(
+    return ResultsTable(
         title if data.is_benchmark else f"{title} (budget {budget}: not the published experiment)",
         [*columns, "ours - paper"] if data.is_benchmark else columns,
         rows,

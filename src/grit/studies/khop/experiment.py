@@ -29,7 +29,7 @@ from grit.studies.khop.problems import (
 from grit.studies.khop.tables import (
     PAPER_MAE,
     PAPER_R2,
-    Row,
+    ScoreRow,
     best_rate,
     optimisation_remark,
     score_table,
@@ -124,8 +124,8 @@ def report(
     notes = [optimisation_remark(mae, fixed, size.lrs), *describe(size, kind, dataset)]
     for setting, (words, place) in settings.items():
         for name, measure, scores, paper in (("mae", "MAE", mae, PAPER_MAE), ("r2", "R²", r2, PAPER_R2)):
-            rows = [Row("meanpool", None, pooled[measure])]
-            rows += [Row(method, size.lrs[at], scores[method][:, at]) for method, at in place.items()]
+            rows = [ScoreRow("meanpool", None, pooled[measure])]
+            rows += [ScoreRow(method, size.lrs[at], scores[method][:, at]) for method, at in place.items()]
             title = f"Attending to k-hop neighbours: {measure}, {words}"
             remarks = [unmatched_remark(rows, paper), *notes]
             bench.table(f"{name}-{setting}", score_table(title, rows, paper, remarks))

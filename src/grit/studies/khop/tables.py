@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from grit.studies.khop.methods import METHODS
-from grit.studies.results_table import Cell, Table
+from grit.studies.results_table import Cell, ResultsTable
 
 LABELS = {"meanpool": "MeanPool", **{name: method.label for name, method in METHODS.items()}}
 
@@ -34,7 +34,7 @@ PAPER_R2 = {
 Published = Mapping[str, Sequence[tuple[float, float]]]
 
 
-class Row(NamedTuple):
+class ScoreRow(NamedTuple):
     """Scores of one method at one learning rate.
 
     Attributes:
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     scores: Tensor
 
 
-def score_table(title: str, rows: Sequence[Row], paper: Published, remarks: Sequence[str]) -> Table:
+def score_table(title: str, rows: Sequence[ScoreRow], paper: Published, remarks: Sequence[str]) -> ResultsTable:
     """Mean ± standard deviation over molecules, the paper's, and the difference of the means."""
     columns = ["method", "learning rate"]
     for k in (1, 2, 3):
@@ -61,10 +61,10 @@ def score_table(title: str, rows: Sequence[Row], paper: Published, remarks: Sequ
             ours = round(float(scores[:, k].mean()), 4) + 0.0  # + 0.0 makes -0.0 a plain 0
             line += [f"{ours:.4f} ± {float(deviation[k]):.4f}", f"{mean:.3f} ± {sd:.3f}", round(ours - mean, 4) + 0.0]
         lines.append(line)
-    return Table(title, columns, lines, remarks)
+    return ResultsTable(title, columns, lines, remarks)
 
 
-def sweep_table(mae: Mapping[str, Tensor], r2: Mapping[str, Tensor], lrs: Sequence[float]) -> Table:
+def sweep_table(mae: Mapping[str, Tensor], r2: Mapping[str, Tensor], lrs: Sequence[float]) -> ResultsTable:
     """Mean MAE and R² of each method at each learning rate, from (G, L, K) scores, and which rate was taken as its best."""
     lines: list[list[Cell]] = []
     for method in mae:
@@ -74,7 +74,7 @@ def sweep_table(mae: Mapping[str, Tensor], r2: Mapping[str, Tensor], lrs: Sequen
             fits = [round(float(score), 4) for score in r2[method][:, place].mean(0)]
             lines.append([LABELS[method], lr, *means, *fits, place == best])
     measures = [f"{k}-hop {measure}" for measure in ("MAE", "R²") for k in (1, 2, 3)]
-    return Table(
+    return ResultsTable(
         "Learning rates",
         ["method", "learning rate", *measures, "best"],
         lines,
@@ -110,7 +110,7 @@ def optimisation_remark(mae: Mapping[str, Tensor], fixed: int, lrs: Sequence[flo
     )
 
 
-def unmatched_remark(rows: Sequence[Row], paper: Published) -> str:
+def unmatched_remark(rows: Sequence[ScoreRow], paper: Published) -> str:
     """Which rows are further from the paper's mean than its standard deviation, for some k."""
     far = [
         LABELS[row.method]

@@ -15,7 +15,7 @@ import torch
 from grit import kernels
 from grit.datasets import store_path
 from grit.memory import keep_freed_memory
-from grit.studies.results_table import Cell, Table
+from grit.studies.results_table import Cell, ResultsTable
 from grit.studies.runs import chosen
 from grit.studies.runtime.peak_memory import Request, resident_growth
 from grit.studies.runtime.timed_models import CONTESTANTS, PAPER, Runner, batches
@@ -107,7 +107,9 @@ def _processor() -> str:
     return named[0] if named else platform.processor() or platform.machine()
 
 
-def runtime_table(times: dict[str, Any], memory: dict[str, float | None], data: StudyData, effort: Effort) -> Table:
+def runtime_table(
+    times: dict[str, Any], memory: dict[str, float | None], data: StudyData, effort: Effort
+) -> ResultsTable:
     """One row per model, everything also as a ratio to GRIT, beside the paper's."""
     step = {name: median(seconds) for name, seconds in times["steps"].items()}
     encoding = {name: median(seconds) for name, seconds in times["encodings"].items()}
@@ -160,7 +162,7 @@ def runtime_table(times: dict[str, Any], memory: dict[str, float | None], data: 
     ]
     if data.note:
         remarks.append(f"{data.note}.")
-    return Table("Time and memory of training on ZINC", columns, rows, remarks)
+    return ResultsTable("Time and memory of training on ZINC", columns, rows, remarks)
 
 
 def _ratio(value: float | None, base: float | None) -> str | None:

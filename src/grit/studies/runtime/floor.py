@@ -5,7 +5,7 @@ import torch
 from grit.kernels.native import Call, Mirror, integers
 
 
-class _Problem(Mirror):
+class _FloorProblem(Mirror):
     cpp_name = "floor"
     _fields_ = tuple(integers("pairs", "nodes", "width", "threads", "updates_pairs", "backward"))
 
@@ -15,4 +15,4 @@ def run_floor(num_pairs: int, num_nodes: int, hidden_dim: int, num_layers: int, 
     for layer in range(num_layers):
         for backward in (False, True) if training else (False,):
             sizes = (num_pairs, num_nodes, hidden_dim, torch.get_num_threads(), layer + 1 < num_layers, backward)
-            Call(_Problem(*sizes), torch.float32).run("grit_floor")
+            Call(_FloorProblem(*sizes), torch.float32).run("grit_floor")

@@ -15,7 +15,7 @@ from grit.encodings import encoding_kind
 from grit.graphs.store import GraphStore
 from grit.kernels.backend import choice
 from grit.models.gps import return_probabilities
-from grit.recipe.build import build_network
+from grit.recipe.builder import build_network
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe
 from grit.training.optimisation import build_optimizer

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from grit.studies.results_table import Cell, Table
+from grit.studies.results_table import Cell, ResultsTable
 
 
 class Check(NamedTuple):
@@ -31,9 +31,9 @@ class Check(NamedTuple):
         return "holds" if self.holds else "fails, as expected"
 
 
-def checks_table(title: str, checks: Iterable[Sequence[Any]], remarks: Sequence[str] = ()) -> Table:
+def checks_table(title: str, checks: Iterable[Sequence[Any]], remarks: Sequence[str] = ()) -> ResultsTable:
     """One row per check."""
     rows = [
         [check.claim, check.measured, check.expected, check.verdict] for check in (Check(*fields) for fields in checks)
     ]
-    return Table(title, ("claim", "measured", "expected", "verdict"), rows, remarks)
+    return ResultsTable(title, ("claim", "measured", "expected", "verdict"), rows, remarks)

@@ -12,7 +12,7 @@ from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
 
-from grit.studies.results_table import Cell, Table
+from grit.studies.results_table import Cell, ResultsTable
 from grit.studies.study import Workbench
 from grit.studies.theory.gdwl import (
     Adjacency,
@@ -123,7 +123,7 @@ def examine(pair: tuple[Adjacency, Adjacency]) -> list[Finding]:
     ]
 
 
-def pairs_table(findings: dict[str, list[Finding]], sizes: dict[str, int]) -> Table:
+def pairs_table(findings: dict[str, list[Finding]], sizes: dict[str, int]) -> ResultsTable:
     """One row per pair."""
     rows: list[list[Cell]] = []
     for name, ours in findings.items():
@@ -132,7 +132,7 @@ def pairs_table(findings: dict[str, list[Finding]], sizes: dict[str, int]) -> Ta
         wanted = " · ".join(map(_finding, expected))
         rows.append([name, sizes[name], *told, wanted, _verdict(ours == list(expected))])
     blind = [name for name, ours in findings.items() if ours[3] is False]
-    return Table(
+    return ResultsTable(
         "Pairs of graphs: does the test tell them apart?",
         ("pair", "nodes", "1-WL", "SPD", "RD", "RRWP", "RWSE", "2-FWL", "expected", "verdict"),
         rows,
@@ -248,7 +248,7 @@ def ask(family: Family) -> dict[str, Any]:
     return {question: measure(graphs) for question, (measure, _) in family.questions.items()}
 
 
-def families_table(chosen: dict[str, Family], answers: dict[str, dict[str, Any]]) -> Table:
+def families_table(chosen: dict[str, Family], answers: dict[str, dict[str, Any]]) -> ResultsTable:
     """One row per question."""
     rows: list[list[Cell]] = []
     for key, family in chosen.items():
@@ -273,7 +273,7 @@ def families_table(chosen: dict[str, Family], answers: dict[str, dict[str, Any]]
             if answers["srg"]["pairs not told apart by RRWP, K=n"] == comb(found, 2)
             else f"{found} of 15 strongly regular graphs were compared."
         )
-    return Table("Families of graphs", ("family", "measured", "ours", "expected", "verdict"), rows, remarks)
+    return ResultsTable("Families of graphs", ("family", "measured", "ours", "expected", "verdict"), rows, remarks)
 
 
 # --- random models -----------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def measure_gaps(pair: tuple[Adjacency, Adjacency]) -> list[dict[str, Any]]:
     ]
 
 
-def gaps_table(gaps: dict[str, list[dict[str, Any]]]) -> Table:
+def gaps_table(gaps: dict[str, list[dict[str, Any]]]) -> ResultsTable:
     """One row per pair and encoding."""
     rows: list[list[Cell]] = []
     for name, measured in gaps.items():
@@ -316,7 +316,7 @@ def gaps_table(gaps: dict[str, list[dict[str, Any]]]) -> Table:
                     _verdict(agrees),
                 ]
             )
-    return Table(
+    return ResultsTable(
         "Random GRIT: relative gap between the outputs for the two graphs of a pair",
         ("pair", "encoding", "K", "gap", "same graph renumbered", "told apart by GD-WL", "expected gap", "verdict"),
         rows,

@@ -5,10 +5,10 @@
 
 from grit.studies.benchmarks.benchmark_table import run_benchmarks
 from grit.studies.benchmarks.published import LRGB
-from grit.studies.runs import SMOKE, Scale
+from grit.studies.runs import SMOKE, StudySize
 from grit.studies.study import Workbench
 
-_SMALL = Scale(seeds=(0, 1), sizes=(300, 100, 100), overrides=("train.epochs=5", "train.batch_size=8"))
+_SMALL = StudySize(seeds=(0, 1), sizes=(300, 100, 100), overrides=("train.epochs=5", "train.batch_size=8"))
 SCALES = {name: {"smoke": SMOKE, "small": _SMALL} for name in ("peptides-func", "peptides-struct")}
 
 

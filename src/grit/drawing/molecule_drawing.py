@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from grit.datasets.molecules.smiles import read_smiles
-from grit.drawing.graphs import INK, Drawing, Frame, draw_lines, stamp, text_path, write
+from grit.drawing.graph_drawing import INK, Drawing, Frame, draw_lines, stamp, text_path, write
 from grit.drawing.molecule_layout import atom_positions, kekulised
 from grit.errors import GritError
 from grit.graphs.chunk import Array

@@ -1,4 +1,4 @@
-"""Your own molecules: a table of SMILES, or a list of them. Graphs of your own are in `grit.datasets.own.graphs`."""
+"""Your own molecules: a table of SMILES, or a list of them. Graphs of your own are in `grit.datasets.own.graph_lists`."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,8 @@ from grit.datasets.molecules.smiles import murcko_scaffold, ogb_graph, why_no_sm
 from grit.datasets.own.task_inference import ColumnFacts, TaskKind, infer_targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, default_processes, molecule_pieces
 from grit.datasets.pipeline.splits import file_split, named_split, random_split, scaffold_split
-from grit.datasets.pipeline.text_table import Table
-from grit.datasets.pipeline.write_store import Collected, Description, Progress, collect
+from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
@@ -30,7 +30,7 @@ def from_csv(
     out: str | Path | None = None,
     overwrite: bool = False,
     processes: int | None = None,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> GraphStore:
     """Molecules from a table.
@@ -50,10 +50,10 @@ def from_csv(
     """
     path = Path(path)
     names = [targets] if isinstance(targets, str) else list(targets)
-    column = smiles if smiles is not None else smiles_column(Table(path))
+    column = smiles if smiles is not None else smiles_column(TextTable(path))
     split_column = split.removeprefix("column:") if split.startswith("column:") else None
     _check_columns(column, names)
-    table = Table(path, list(dict.fromkeys([column, *names, *([split_column] if split_column else [])])))
+    table = TextTable(path, list(dict.fromkeys([column, *names, *([split_column] if split_column else [])])))
     facts = [ColumnFacts(name) for name in names]
     for row in table.rows():
         if row.reason is None:
@@ -144,7 +144,7 @@ def molecule_schema(task: TaskSpec) -> GraphSchema:
     return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
 
 
-def smiles_column(table: Table) -> str:
+def smiles_column(table: TextTable) -> str:
     """The column that holds SMILES, by its name."""
     candidates = [
         name for name in table.header if name.lower() in ("smiles", "smile", "canonical_smiles", "mol", "molecule")

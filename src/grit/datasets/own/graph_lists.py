@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grit.datasets.own.molecules import target_text
+from grit.datasets.own.molecule_tables import target_text
 from grit.datasets.own.task_inference import ColumnFacts, TaskKind, infer_targets
 from grit.datasets.pipeline.featurise_rows import Piece, batched
 from grit.datasets.pipeline.splits import random_split

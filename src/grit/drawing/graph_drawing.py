@@ -42,7 +42,7 @@ _FONT = FontProperties(family="DejaVu Sans")
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColourScale:
     """Colours for values from 0 to ``largest``, by their square root, so that small ones can be told apart."""
 
     largest: float
@@ -171,7 +171,7 @@ def draw_lines(axes: Axes, lines: Sequence[Array], *, width: float, dashed: bool
     )
 
 
-def draw_links(axes: Axes, drawing: Drawing, values: Array, scale: Scale, *, unit: float, largest: float) -> None:
+def draw_links(axes: Axes, drawing: Drawing, values: Array, scale: ColourScale, *, unit: float, largest: float) -> None:
     """Draw a band between every two nodes, wider and darker for larger values, and a disc for a node with itself.
 
     Args:
@@ -205,7 +205,7 @@ def mean_of_directions(values: Array) -> Array:
     return both
 
 
-def draw_discs(axes: Axes, drawing: Drawing, values: Array, scale: Scale, largest: float) -> None:
+def draw_discs(axes: Axes, drawing: Drawing, values: Array, scale: ColourScale, largest: float) -> None:
     """Draw a disc, or a ring around what the node itself covers, larger and darker for larger values; zero is not drawn."""
     shown = np.nonzero(values)[0]
     share = np.sqrt(scale.share(values[shown]))
@@ -220,7 +220,7 @@ def mark_node(axes: Axes, position: Array, radius: float = 0.44) -> None:
 
 
 def draw_matrix(
-    axes: Axes, values: Array, scale: Scale, *, names: Sequence[str] | None = None, blocks: Sequence[int] = ()
+    axes: Axes, values: Array, scale: ColourScale, *, names: Sequence[str] | None = None, blocks: Sequence[int] = ()
 ) -> None:
     """Draw a matrix as a heat map: row i the start or query, column j the end or key; zero stays white.
 
@@ -268,7 +268,7 @@ def stamp(axes: Axes, path: TextPath, x: float, y: float, *, colour: str, halo: 
     axes.add_patch(PathPatch(placed, facecolor=colour, edgecolor="none", zorder=zorder))
 
 
-def show_scale(axes: Axes, scale: Scale, label: str) -> None:
+def show_scale(axes: Axes, scale: ColourScale, label: str) -> None:
     """Turn an axes into the legend of a scale."""
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
