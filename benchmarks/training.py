@@ -14,9 +14,9 @@ from pathlib import Path
 import grit
 from grit.datasets import load
 from grit.kernels import keep_freed_memory
+from grit.learning.task import Task
 from grit.training.loop import TrainingLoop
 from grit.training.run_folder import RunFolder, describe_data
-from grit.training.tasks import Task
 from grit.training.train import make_fabric
 
 

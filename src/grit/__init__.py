@@ -11,16 +11,28 @@ from grit.version import VERSION
 if TYPE_CHECKING:
     from grit.batches.pair_batch import PairBatch
     from grit.batches.spec import BatchSpec
+    from grit.datasets.registry import DATASETS
+    from grit.encodings import ENCODINGS
     from grit.encodings.rrwp import AddRRWP, rrwp
     from grit.errors import GritError
     from grit.graphs.packed import PackedGraphs
     from grit.graphs.pairs import Pairs, choose_pairs
     from grit.graphs.schema import Features, GraphSchema
+    from grit.learning.losses import LOSSES
+    from grit.learning.metrics import METRICS
+    from grit.learning.optimizers import OPTIMIZERS
+    from grit.learning.schedules import SCHEDULES
+    from grit.models import MODELS
     from grit.models.grit import Grit
+    from grit.models.statistics import STATISTICS
+    from grit.nn.attention import ATTENTIONS
     from grit.nn.attention.grit import GritAttention
+    from grit.nn.heads import HEADS
     from grit.nn.layer import GritLayer
+    from grit.nn.norm import NORMS
     from grit.recipe.builder import build_batch, build_model
     from grit.recipe.load import load_recipe, recipes
+    from grit.recipe.plugins import load_plugin
     from grit.recipe.reference_weights import load_reference_checkpoint
     from grit.training.estimators import GritClassifier, GritRegressor
     from grit.training.predictor import load
@@ -29,7 +41,11 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _HOME = {
+    "ATTENTIONS": "grit.nn.attention",
     "AddRRWP": "grit.encodings.rrwp",
+    "BatchSpec": "grit.batches.spec",
+    "DATASETS": "grit.datasets.registry",
+    "ENCODINGS": "grit.encodings",
     "Features": "grit.graphs.schema",
     "GraphSchema": "grit.graphs.schema",
     "Grit": "grit.models.grit",
@@ -38,14 +54,22 @@ _HOME = {
     "GritError": "grit.errors",
     "GritLayer": "grit.nn.layer",
     "GritRegressor": "grit.training.estimators",
+    "HEADS": "grit.nn.heads",
+    "LOSSES": "grit.learning.losses",
+    "METRICS": "grit.learning.metrics",
+    "MODELS": "grit.models",
+    "NORMS": "grit.nn.norm",
+    "OPTIMIZERS": "grit.learning.optimizers",
     "PackedGraphs": "grit.graphs.packed",
     "PairBatch": "grit.batches.pair_batch",
     "Pairs": "grit.graphs.pairs",
-    "BatchSpec": "grit.batches.spec",
+    "SCHEDULES": "grit.learning.schedules",
+    "STATISTICS": "grit.models.statistics",
     "build_batch": "grit.recipe.builder",
     "build_model": "grit.recipe.builder",
     "choose_pairs": "grit.graphs.pairs",
     "load": "grit.training.predictor",
+    "load_plugin": "grit.recipe.plugins",
     "load_recipe": "grit.recipe.load",
     "load_reference_checkpoint": "grit.recipe.reference_weights",
     "recipes": "grit.recipe.load",
@@ -54,6 +78,17 @@ _HOME = {
 }
 
 __all__ = [
+    "ATTENTIONS",
+    "DATASETS",
+    "ENCODINGS",
+    "HEADS",
+    "LOSSES",
+    "METRICS",
+    "MODELS",
+    "NORMS",
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "STATISTICS",
     "AddRRWP",
     "BatchSpec",
     "Features",
@@ -71,6 +106,7 @@ __all__ = [
     "build_model",
     "choose_pairs",
     "load",
+    "load_plugin",
     "load_recipe",
     "load_reference_checkpoint",
     "recipes",
@@ -79,7 +115,25 @@ __all__ = [
 ]
 
 
+# Packages that ``import grit`` makes available as attributes, such as ``grit.datasets.load``.
+_ROOMS = (
+    "batches",
+    "datasets",
+    "encodings",
+    "graphs",
+    "kernels",
+    "learning",
+    "models",
+    "nn",
+    "recipe",
+    "testing",
+    "training",
+)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"grit.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'grit' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -15,10 +15,10 @@ import torch
 import grit
 from grit.batches.pair_batch import PairBatch
 from grit.cli.export import export as command
+from grit.export import export as exporting
 from grit.export.export import export, program_inputs, random_graphs, relative_difference
 from grit.graphs.schema import OGB_ATOM, Features, GraphSchema, TaskSpec
-from grit.recipe.builder import build_network
-from grit.training import export as exporting
+from grit.recipe.builder import build_model
 from grit.training.evaluation import predict_batch
 from grit.training.predictor import Predictor
 from grit.training.run_folder import RunData
@@ -60,7 +60,7 @@ def predictor(spec, schema, *overrides, mean=0.0, scale=1.0, seed=0):
     """A model with random weights and random statistics of its normalisations."""
     recipe = small_recipe("model.num_layers=1", *overrides)
     torch.manual_seed(seed)
-    network = build_network(recipe, schema)
+    network = build_model(recipe, schema)
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm1d):
             module.running_mean.normal_()

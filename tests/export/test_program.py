@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 import grit
 from grit.export.program import TensorProgram, broken_rules, node_layout, pair_batch
 from grit.graphs.convert import pack
-from grit.training.tasks import Task
+from grit.learning.task import Task
 from tests.graph_strategies import featured_graphs
-from tests.training.small import small_recipe, small_store
+from tests.training.small import recipe_of, small_recipe, small_store
 
 
 @given(
@@ -64,18 +64,21 @@ def test_graphs_without_features():
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("recipe", "message"),
     [
-        (["encoding.name=laplacian"], "the encoding 'laplacian' cannot be exported; those with rrwp, rwse, none can"),
-        (["baseline=gine"], "only GRIT can be exported; this run trained the baseline 'gine'"),
+        (
+            small_recipe("encoding.name=laplacian"),
+            "the encoding 'laplacian' cannot be exported; those with rrwp, rwse, none can",
+        ),
+        (recipe_of("gine"), "only GRIT can be exported; this run trained 'gine'"),
     ],
 )
-def test_what_cannot_be_exported(overrides, message):
-    from grit.recipe.builder import build_network
+def test_what_cannot_be_exported(recipe, message):
+    from grit.recipe.builder import build_model
 
-    store, recipe = small_store(), small_recipe(*overrides)
+    store = small_store()
     with pytest.raises(grit.GritError, match=message):
-        TensorProgram(build_network(recipe, store.schema), recipe, Task(store.task, np.zeros(1), np.ones(1)))
+        TensorProgram(build_model(recipe, store.schema), recipe, Task(store.task, np.zeros(1), np.ones(1)))
 
 
 def test_predictions_for_edges_cannot_be_exported():

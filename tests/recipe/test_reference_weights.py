@@ -176,9 +176,13 @@ def test_values_that_are_no_tensors(tmp_path):
 def test_a_recipe_of_another_attention():
     recipe = grit.load_recipe("zinc", "model.num_layers=2", "model.attention=graphormer", "model.update_pairs=false")
     linear = grit.load_recipe("zinc", "model.num_layers=2", "model.attention=grit-linear")
-    with pytest.raises(grit.GritError, match="GRIT's own attention, the recipe names 'grit-linear'"):
+    with pytest.raises(
+        grit.GritError, match="GRIT with its own attention, the recipe has the model 'grit' with 'grit-linear'"
+    ):
         grit.load_reference_checkpoint(Case("model_zinc_l2_steps").under("sd."), linear)
-    with pytest.raises(grit.GritError, match="GRIT's own attention, the recipe names 'graphormer'"):
+    with pytest.raises(
+        grit.GritError, match="GRIT with its own attention, the recipe has the model 'grit' with 'graphormer'"
+    ):
         grit.load_reference_checkpoint(Case("model_zinc_l2_steps").under("sd."), recipe)
 
 

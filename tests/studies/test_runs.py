@@ -4,7 +4,7 @@ import pytest
 
 import grit
 from grit.studies import Workbench, runs
-from grit.studies.runs import SMOKE, Plan, StudySize, chosen, mean_and_sd, train_all
+from grit.studies.runs import SMOKE, StudySize, TrainingPlan, chosen, mean_and_sd, train_all
 from grit.studies.study_data import open_data
 from grit.training.loop import Interrupted
 from grit.training.seeds import SeedResults
@@ -15,8 +15,8 @@ TINY = SMOKE._replace(sizes=(16, 4, 4), overrides=(*SMOKE.overrides[:-1], "train
 def plans(bench, scale=TINY):
     data = open_data(bench, "zinc", scale.sizes)
     return {
-        "base": Plan(scale.recipe("zinc"), data, scale.seeds),
-        "rwse": Plan(scale.recipe("zinc-rwse"), data, scale.seeds),
+        "base": TrainingPlan(scale.recipe("zinc"), data, scale.seeds),
+        "rwse": TrainingPlan(scale.recipe("zinc-rwse"), data, scale.seeds),
     }
 
 

@@ -54,3 +54,10 @@ def small_store(**options):
 
 def small_recipe(*overrides):
     return grit.load_recipe("zinc", *SMALL, *overrides)
+
+
+def recipe_of(model, *overrides):
+    """As `small_recipe`, of another model with its own options."""
+    return grit.load_recipe(
+        "zinc", f"model.name={model}", *[each for each in SMALL if "model." not in each], *overrides
+    )

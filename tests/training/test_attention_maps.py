@@ -10,7 +10,7 @@ from grit.errors import GritError
 from grit.recipe.presets import preset_recipe
 from grit.training.attention_maps import attention_maps
 from grit.training.train import RunOptions, train
-from tests.training.small import SMALL, small_recipe, small_store
+from tests.training.small import SMALL, recipe_of, small_recipe, small_store
 
 CPU = RunOptions(device="cpu")
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
@@ -93,7 +93,7 @@ def test_what_cannot_be_shown_says_why(predictor, tmp_path):
     train(small_recipe("train.epochs=1"), tmp_path / "graphs", store=small_store(), options=CPU)
     with pytest.raises(GritError, match="trained on 'small', whose graphs were not made from SMILES"):
         attention_maps(grit.load(tmp_path / "graphs"), "CCO")
-    recipe = small_recipe("train.epochs=1", "baseline=gine")
+    recipe = recipe_of("gine", "train.epochs=1")
     train(recipe, tmp_path / "baseline", store=small_store(), options=CPU)
-    with pytest.raises(GritError, match="this run trained the baseline 'gine'"):
+    with pytest.raises(GritError, match="this run trained 'gine'"):
         attention_maps(grit.load(tmp_path / "baseline"), "CCO")

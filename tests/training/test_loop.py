@@ -14,7 +14,7 @@ from grit.training.checkpoint import read_checkpoint, write_checkpoint
 from grit.training.loop import Interrupted
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
-from tests.training.small import small_recipe, small_store
+from tests.training.small import recipe_of, small_recipe, small_store
 
 ALWAYS = RunOptions(device="cpu", checkpoint_seconds=0)
 
@@ -243,7 +243,7 @@ def test_early_stopping(store, tmp_path):
 
 
 def test_of_equally_good_epochs_the_latest_is_kept(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("grit.training.tasks.Task.metrics", lambda self, outputs, targets: {"mae": 1.0})
+    monkeypatch.setattr("grit.learning.task.Task.metrics", lambda self, outputs, targets: {"mae": 1.0})
     assert train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS)["best_epoch"] == 2
 
 
@@ -270,7 +270,7 @@ def test_accumulated_batches_make_one_step(store, tmp_path):
 
 
 def test_baselines_train_in_the_same_loop(store, tmp_path):
-    result = train(small_recipe("baseline=gine"), tmp_path / "run", store=store, options=ALWAYS)
+    result = train(recipe_of("gine"), tmp_path / "run", store=store, options=ALWAYS)
     predictor = grit.load(tmp_path / "run")
     assert type(predictor.network).__name__ == "Gine"
     assert predictor.evaluate(store)["mae"] == pytest.approx(result["test"]["mae"], rel=1e-5)

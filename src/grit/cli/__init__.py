@@ -1,6 +1,7 @@
 """The command ``grit``: one file per command, no logic, heavy imports inside the commands."""
 
 import sys
+from importlib.metadata import entry_points
 
 import typer
 
@@ -29,4 +30,12 @@ app.command("demo")(demo.demo)
 
 def main() -> None:
     """Run the command line; `grit.cli.failures` says how it ends."""
-    sys.exit(exit_code_of(app))
+    sys.exit(exit_code_of(_run))
+
+
+def _run() -> None:
+    if "--help" not in sys.argv and entry_points(group="grit.plugins"):
+        from grit.recipe.plugins import load_installed_plugins
+
+        load_installed_plugins()
+    app()

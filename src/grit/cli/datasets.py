@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from grit.cli.options import Plugins, Root
+
 
 def datasets(
     words: Annotated[
@@ -14,10 +16,7 @@ def datasets(
             help="Nothing lists all data sets. NAME may be the path of a store, except to build.",
         ),
     ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(help="Folder of downloads and stores [default: $GRIT_DATA, or the user's cache folder]"),
-    ] = None,
+    root: Root = None,
     source: Annotated[Path | None, typer.Option("--from", help="Folder with the files to build from.")] = None,
     how: Annotated[
         str | None, typer.Option(help="Which form of the data to build from, e.g. smiles or generate.")
@@ -27,6 +26,7 @@ def datasets(
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many graphs of each split.")] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Read pickles that have no published checksum.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a store that exists.")] = False,
+    plugin: Plugins = None,
 ) -> None:
     """List data sets, show one beside its published statistics, build one, or verify that one is still what was built."""
     from grit.cli import datasets_text as text

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from grit.cli.options import Json, Root
+from grit.cli.options import Json, Plugins, Root
 
 
 def evaluate(
@@ -15,6 +15,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option(help="Another data set or store [default: the run's own]")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Measure a trained run on a split of its data."""

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
+from grit.cli.options import Plugins
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .onnx, or .pt2 for PyTorch.")],
+    plugin: Plugins = None,
 ) -> None:
     """Write a trained run as one file that predicts without this library, and check that it does."""
     from grit.export.export import check_export_path

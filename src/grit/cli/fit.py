@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from grit.cli.options import Compile, Device, Json, Resume, Workers
+from grit.cli.options import Compile, Device, Json, Plugins, Resume, Workers, plugin_override
 
 
 def fit(
@@ -26,6 +26,7 @@ def fit(
     device: Device = "auto",
     workers: Workers = 0,
     compile_model: Compile = False,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Train a predictor on your own table of SMILES, and compare it with simple ones."""
@@ -41,7 +42,7 @@ def fit(
         split=split,
         preset=preset,
         seed=seed,
-        overrides=overrides or [],
+        overrides=[*(overrides or []), *plugin_override(plugin)],
         resume=resume,
         forest=forest,
         options=RunOptions(device, num_workers=workers, compile_model=compile_model),

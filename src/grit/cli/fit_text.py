@@ -47,7 +47,9 @@ def fit_and_show(
     say = say_to(quiet)
     check_preset(preset)
     check_device(options.device)
-    load_recipe(f"own-{preset}", f"train.seed={seed}", *overrides)  # an error in them before the work, not after it
+    recipe = load_recipe(
+        f"own-{preset}", f"train.seed={seed}", *overrides
+    )  # an error in them before the work, not after it
     with fit_folder(run, resume=resume):
         with progress_bar() as bar:
             task_bar = bar.add_task("reading molecules", total=None)
@@ -67,7 +69,7 @@ def fit_and_show(
         if store.manifest.skipped:
             say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
         try:
-            with watching(store.task.metric, quiet=quiet) as watch:
+            with watching(recipe.task(store.task).metric, quiet=quiet) as watch:
                 result, found = fit_table(
                     data,
                     run,
@@ -84,7 +86,7 @@ def fit_and_show(
         except Interrupted as error:
             raise GritError(f"{error}\nGo on with the same command and --resume.") from None
     if not quiet:
-        print_comparison(store.task.metric, found)
+        print_comparison(result["metric"], found)
         say(f"Next: grit predict {run / 'model'} INPUT.csv -o OUT.csv")
     return {**result, "constant": found.constant, "forest": found.forest, "skipped": store.manifest.skipped}
 

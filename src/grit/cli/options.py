@@ -1,10 +1,36 @@
 """Options that several commands share."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def _load_plugins(names: list[str] | None) -> list[str] | None:
+    if not names:
+        return None
+    from grit.recipe.plugins import load_plugin
+
+    names = [str(Path(name).resolve()) if name.endswith(".py") else name for name in names]
+    for name in names:
+        load_plugin(name)
+    return names
+
+
+def plugin_override(names: list[str] | None) -> list[str]:
+    """The override that writes the names of plugins into a recipe."""
+    return [f"plugins={json.dumps(names)}"] if names else []
+
+
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        callback=_load_plugins,
+        help="A module or a file of your own that adds encodings, models ...; may be repeated.",
+    ),
+]
 Root = Annotated[
     Path | None, typer.Option(help="Folder of downloads and stores [default: $GRIT_DATA, or the user's cache folder]")
 ]

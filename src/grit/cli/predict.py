@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from grit.cli.options import Root
+from grit.cli.options import Plugins, Root
 
 
 def predict(
@@ -17,6 +17,7 @@ def predict(
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
+    plugin: Plugins = None,
 ) -> None:
     """Predict every row of a table, in order; rows that cannot be read get a reason instead.
 

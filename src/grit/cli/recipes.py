@@ -4,10 +4,13 @@ from typing import Annotated
 
 import typer
 
+from grit.cli.options import Plugins
+
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="A recipe, or a YAML file of your own.")] = None,
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. model.num_layers=4")] = None,
+    plugin: Plugins = None,
 ) -> None:
     """List the recipes, or print one in full, overrides applied."""
     from grit.recipe.load import load_recipe, recipe_yaml

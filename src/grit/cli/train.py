@@ -1,12 +1,13 @@
 """``grit train RECIPE [key=value ...]``."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from grit.cli.options import Compile, Device, Json, Resume, Root, Workers
+from grit.cli.options import Compile, Device, Json, Plugins, Resume, Root, Workers, plugin_override
 
 
 def train(
@@ -25,21 +26,23 @@ def train(
     compile_model: Compile = False,
     save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints within an epoch.")] = 60.0,
     root: Root = None,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Train a recipe, and test it at the epoch that is best on validation."""
     from grit.cli.training_text import parse_seeds, print_several, say_to, train_and_show
     from grit.errors import GritError
-    from grit.recipe.load import load_recipe, scale_warmup
+    from grit.recipe.load import load_recipe, load_saved_recipe, scale_warmup
     from grit.recipe.load import recipes as names
     from grit.training.train import RunOptions
 
-    changes = overrides or []
+    changes = [*(overrides or []), *plugin_override(plugin)]
+    read = partial(load_recipe, recipe)
     if resume and run is None and recipe not in names() and (Path(recipe) / "config.yaml").is_file():
-        run, recipe = Path(recipe), str(Path(recipe) / "config.yaml")
+        run, read = Path(recipe), partial(load_saved_recipe, Path(recipe) / "config.yaml")
     elif recipe not in names() and (Path(recipe) / "config.yaml").is_file():
         raise GritError(f"{recipe!r} is a run folder: add --resume to go on with it.")
-    chosen = scale_warmup(load_recipe(recipe, *changes), load_recipe(recipe), changes, say_to(as_json))
+    chosen = scale_warmup(read(*changes), read(), changes, say_to(as_json))
     options = RunOptions(device, save_every, workers, compile_model, root)
     name = Path(recipe).stem
     if seeds is None:
@@ -50,8 +53,7 @@ def train(
         return
     results = []
     for seed in parse_seeds(seeds):
-        seeded = load_recipe(recipe, *changes, f"train.seed={seed}")
-        seeded = scale_warmup(seeded, load_recipe(recipe), changes, None)
+        seeded = scale_warmup(read(*changes, f"train.seed={seed}"), read(), changes, None)
         folder = (run or Path("runs") / name) / f"seed{seed}"
         results.append(train_and_show(seeded, folder, resume=True, options=options, quiet=as_json))
     print_several(chosen, results, as_json)

@@ -13,6 +13,7 @@ from grit.cli.training_progress import watching
 from grit.datasets import load
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
+from grit.learning.metrics import METRICS
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
 from grit.training.loop import Interrupted
@@ -51,17 +52,12 @@ def train_and_show(
     """Train with a progress bar and print the result; Ctrl-C says how to go on."""
     say = say_to(quiet)
     store = load(recipe.dataset, options.root) if store is None else store
-    what = (
-        f"the baseline {recipe.baseline}"
-        if recipe.baseline
-        else f"GRIT ({recipe.model.num_layers} layers of {recipe.model.hidden_dim})"
-    )
     say(
-        f"training {what} on {store.name}: {store.split('train').size:,} graphs to learn from, "
+        f"training {model_name(recipe)} on {store.name}: {store.split('train').size:,} graphs to learn from, "
         f"{store.split('val').size:,} to choose by; run folder {folder}"
     )
     try:
-        with watching(store.task.metric, quiet=quiet or os.environ.get("RANK", "0") != "0") as watch:
+        with watching(recipe.task(store.task).metric, quiet=quiet or os.environ.get("RANK", "0") != "0") as watch:
             result = train(recipe, folder, store=store, resume=resume, options=options, watch=watch, say=say)
     except Interrupted as error:
         raise GritError(f"{error}\nGo on with the same command and --resume.") from None
@@ -81,6 +77,14 @@ def train_and_show(
     return result
 
 
+def model_name(recipe: Recipe) -> str:
+    """The model of a recipe with its size, where it has one."""
+    name, options = recipe.model.name.upper(), recipe.model.options()
+    if not {"num_layers", "hidden_dim"} <= options.keys():
+        return name
+    return f"{name} ({options['num_layers']} layers of {options['hidden_dim']})"
+
+
 def prediction_command(run: Path, molecules: str | None, store: str | Path | None) -> str:
     """How to predict with a run: molecules from a table, other graphs from a store."""
     return f"grit predict {run} {'INPUT.csv' if molecules else store or 'STORE'} -o OUT.csv"
@@ -97,7 +101,7 @@ def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) 
     if paper is not None and paper.sd is not None and ours.runs > 1:
         theirs = SeedResults(paper.mean, paper.sd, 4)
         summary["paper"] = {"mean": paper.mean, "sd": paper.sd, "runs": 4}
-        summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=metric not in ("mae", "rmse"))
+        summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=METRICS[metric].higher_is_better)
     if as_json:
         print(json.dumps(summary))
         return

@@ -20,9 +20,9 @@ from grit.encodings.rrwp import log_degree
 from grit.errors import GritError
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.pairs import Pairs
+from grit.learning.task import Task
 from grit.models.grit import Grit
 from grit.recipe.config import Recipe
-from grit.training.tasks import Task
 
 ENCODINGS = ("rrwp", "rwse", "none")
 LEVELS = ("graph", "node")
@@ -204,7 +204,7 @@ class TensorProgram(nn.Module):
     def __init__(self, network: nn.Module, recipe: Recipe, task: Task) -> None:
         super().__init__()
         if not isinstance(network, Grit):
-            raise GritError(f"only GRIT can be exported; this run trained the baseline {recipe.baseline!r}.")
+            raise GritError(f"only GRIT can be exported; this run trained {recipe.model.name!r}.")
         if recipe.encoding.name not in ENCODINGS:
             raise GritError(
                 f"a model with the encoding {recipe.encoding.name!r} cannot be exported; "

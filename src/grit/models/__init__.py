@@ -1,16 +1,15 @@
-"""Models that read a `PairBatch`: GRIT, and the baselines that train in its place, in the table `BASELINES`."""
+"""Models that read a `PairBatch`: GRIT and the systems it is compared with, one file each, in the table `MODELS`."""
 
-from collections.abc import Callable
-
-from torch import nn
-
-from grit.graphs.schema import GraphSchema
 from grit.models.gine import Gine
 from grit.models.gps import Gps
+from grit.models.grit import Grit, check_grit
+from grit.models.kind import ModelKind
+from grit.models.statistics import STATISTICS
 
-BASELINES: dict[str, Callable[[GraphSchema], nn.Module]] = {
-    "gine": Gine,
-    "gps": Gps,
+MODELS: dict[str, ModelKind] = {
+    "grit": ModelKind(Grit, check_grit),
+    "gine": ModelKind(Gine),
+    "gps": ModelKind(Gps),
 }
 
-__all__ = ["BASELINES", "Gine", "Gps"]
+__all__ = ["MODELS", "STATISTICS", "Gine", "Gps", "Grit", "ModelKind"]

@@ -1,6 +1,10 @@
 """GRIT itself: stem, layers, readout, head."""
 
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
@@ -8,12 +12,18 @@ from grit.encodings import check_walk_steps, encoding_kind
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
 from grit.memory import check_fits
+from grit.nn.activation import ACTIVATIONS
+from grit.nn.attention import ATTENTIONS
+from grit.nn.attention.contract import check_heads
 from grit.nn.can_fuse import why_not_fused
 from grit.nn.fused_stack import run_stack
-from grit.nn.heads import HEADS, readout_class
+from grit.nn.heads import HEADS, READOUTS, readout_class
 from grit.nn.layer import GritLayer
+from grit.nn.norm import NORMS
 from grit.nn.stem import Stem
+from grit.options import Dropout, Layers, Width, entry_of
 
+_MAX_WEIGHTS = 10**11
 MAX_DEGREE = 150  # of the degree encoding; larger degrees share the last row, as Graphormer has it
 
 
@@ -32,9 +42,9 @@ class Grit(nn.Module):
         attention: Entry of `ATTENTIONS`.
         degree: ``scaler`` in every layer (the paper), ``encoding`` at the input (Graphormer), or ``none``.
         update_pairs: Whether layers rewrite the pair representation.
-        norm: ``batch`` or ``layer``.
+        norm: Entry of `NORMS`.
         clamp: Bound on the attention logits; None for none.
-        activation: Of FFNs and head, ``relu`` or ``gelu``.
+        activation: Of FFNs and head, entry of `ACTIVATIONS`.
         pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes and edges.
         head: Entry of `HEADS`.
         head_layers: Linear maps in the head.
@@ -46,20 +56,20 @@ class Grit(nn.Module):
         schema: GraphSchema,
         encoding: str = "rrwp",
         walk_steps: int = 21,
-        num_layers: int = 10,
-        hidden_dim: int = 64,
-        num_heads: int = 8,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        attention: str = "grit",
-        degree: str = "scaler",
+        num_layers: Layers = 10,
+        hidden_dim: Width = 64,
+        num_heads: Width = 8,
+        dropout: Dropout = 0.0,
+        attention_dropout: Dropout = 0.0,
+        attention: Annotated[str, entry_of(ATTENTIONS)] = "grit",
+        degree: Literal["scaler", "encoding", "none"] = "scaler",
         update_pairs: bool = True,
-        norm: str = "batch",
-        clamp: float | None = 5.0,
-        activation: str = "relu",
+        norm: Annotated[str, entry_of(NORMS)] = "batch",
+        clamp: Annotated[float, Field(gt=0.0)] | None = 5.0,
+        activation: Annotated[str, entry_of(ACTIVATIONS)] = "relu",
         pooling: str = "sum",
-        head: str = "halving",
-        head_layers: int = 3,
+        head: Annotated[str, entry_of(HEADS)] = "halving",
+        head_layers: Layers = 3,
     ) -> None:
         super().__init__()
         _check_arguments(num_layers=num_layers, degree=degree, head=head, head_layers=head_layers)
@@ -148,3 +158,20 @@ def _check_arguments(*, num_layers: int, degree: str, head: str, head_layers: in
         raise GritError(f"degree must be scaler, encoding or none, got {degree!r}.")
     if head not in HEADS:
         raise GritError(f"unknown head {head!r}; there are {', '.join(HEADS)}.")
+
+
+def check_grit(options: Mapping[str, Any]) -> None:
+    """Raise where options of `Grit` do not go together, before anything is built."""
+    num_layers, hidden_dim, attention = options["num_layers"], options["hidden_dim"], options["attention"]
+    check_heads(hidden_dim, options["num_heads"])
+    weights = 10 * (num_layers + options["head_layers"]) * hidden_dim**2
+    if weights > _MAX_WEIGHTS:
+        raise GritError(
+            f"{num_layers:,} layers of {hidden_dim:,} have about {weights:.0e} weights, too many; "
+            "reduce num_layers or hidden_dim"
+        )
+    poolings = {name for readouts in READOUTS.values() for name in readouts}
+    if options["pooling"] not in poolings:
+        raise GritError(f"pooling {options['pooling']!r}: there are {', '.join(sorted(poolings))}")
+    if options["update_pairs"] and not ATTENTIONS[attention].makes_pairs:
+        raise GritError(f"{attention} attention does not rewrite pairs: it goes with model.update_pairs=false")

@@ -19,8 +19,6 @@ Equation (4), the degree scaler stands before W_O.
 Shape letters: N nodes of the batch, P node pairs, D channels.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -32,9 +30,7 @@ from grit.nn.attention import ATTENTIONS
 from grit.nn.attention.grit import GritAttention
 from grit.nn.can_fuse import fusable, why_not_fused
 from grit.nn.fused_stack import run_stack
-from grit.nn.norm import BatchNorm
-
-NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
+from grit.nn.norm import NORMS, BatchNorm
 
 
 class DegreeScaler(nn.Module):
@@ -66,9 +62,9 @@ class GritLayer(nn.Module):
         scale_by_degree: Whether the degree scaler is there.
         update_pairs: Whether pairs are rewritten. If not they are returned as given; the parameters of the update exist
             all the same, as in the released model, whose last layer has them without using them.
-        norm: ``batch`` or ``layer``.
+        norm: Entry of `NORMS`.
         clamp: Bound on the attention logits; None for none.
-        activation: Of the FFN, ``relu`` or ``gelu``.
+        activation: Of the FFN, entry of `ACTIVATIONS`.
 
     Shapes:
         x (N, D), pair (P, D), pairs of P, log_degree (N,) -> x (N, D), pair (P, D).

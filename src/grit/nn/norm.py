@@ -1,5 +1,9 @@
-"""Batch normalisation whose statistics are those of the whole batch, also when several processes share it."""
+"""Normalisations over rows: the table `NORMS`.
 
+Batch normalisation takes the statistics of the whole batch, also when several processes share it.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -65,3 +69,7 @@ class _SumOverProcesses(torch.autograd.Function):
 def _total(value: Tensor) -> Tensor:
     total: Tensor = _SumOverProcesses.apply(value)  # type: ignore[no-untyped-call]
     return total
+
+
+# The number of channels -> a module (R, D) -> (R, D).
+NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}

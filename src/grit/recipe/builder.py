@@ -1,17 +1,22 @@
-"""From a recipe to a model: the one place in ``nn`` that sees the configuration."""
+"""From a recipe to a model, its batches and its optimizer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from grit.batches.pair_batch import PairBatch
 from grit.datasets import load_schema
+from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
-from grit.models import BASELINES
-from grit.models.grit import Grit
-from grit.recipe.config import Recipe
+from grit.graphs.store import GraphStore
+from grit.learning.optimizers import OPTIMIZERS
+from grit.models import MODELS, STATISTICS
+from grit.recipe.config import Recipe, TrainConfig
+from grit.recipe.model_config import wanted_statistics
 
 
 def build_batch(recipe: Recipe, data_list: Sequence[Data]) -> PairBatch:
@@ -19,29 +24,43 @@ def build_batch(recipe: Recipe, data_list: Sequence[Data]) -> PairBatch:
     return PairBatch.from_data_list(data_list, **vars(recipe.batch_spec()))
 
 
-def build_network(recipe: Recipe, schema: GraphSchema) -> nn.Module:
-    """What a recipe trains: GRIT, or the baseline that it names."""
-    if recipe.baseline is None:
-        return build_model(recipe, schema)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.train.seed)
-        return BASELINES[recipe.baseline](schema)
-
-
-def build_model(recipe: Recipe, schema: GraphSchema | None = None) -> Grit:
-    """GRIT for a recipe.
+def build_model(
+    recipe: Recipe, schema: GraphSchema | None = None, *, statistics: Mapping[str, Any] | None = None
+) -> nn.Module:
+    """The model of a recipe: `grit.Grit` unless it names another.
 
     The weights depend on ``recipe.train.seed`` alone; torch's global random state is left as it was.
 
     Args:
         recipe: From `grit.load_recipe`.
         schema: Features and targets of the data; those of ``recipe.dataset`` if not given.
+        statistics: Of the training set, where the model asks for some (`training_statistics`).
     """
+    kind = MODELS[recipe.model.name]
+    given = {
+        "schema": load_schema(recipe.dataset) if schema is None else schema,
+        "encoding": recipe.encoding.name,
+        "walk_steps": recipe.encoding.walk_steps,
+        **(statistics or {}),
+    }
+    wanted = kind.parameters()
+    missing = [name for name in wanted_statistics(recipe.model.name) if name not in given]
+    if missing:
+        raise GritError(
+            f"the model {recipe.model.name!r} needs {', '.join(missing)} of its training set; pass "
+            "statistics=grit.recipe.builder.training_statistics(recipe, store)."
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.train.seed)
-        return Grit(
-            schema=load_schema(recipe.dataset) if schema is None else schema,
-            encoding=recipe.encoding.name,
-            walk_steps=recipe.encoding.walk_steps,
-            **recipe.model.model_dump(exclude={"pairs"}),
-        )
+        return kind.build(**{name: given[name] for name in given if name in wanted}, **recipe.model.options())
+
+
+def training_statistics(recipe: Recipe, store: GraphStore) -> dict[str, Any]:
+    """What the model of a recipe asks for of its training set, by name; empty for most models."""
+    members = store.split("train")
+    return {name: STATISTICS[name](store, members) for name in wanted_statistics(recipe.model.name)}
+
+
+def build_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
+    """The optimizer of a recipe over all parameters of its model."""
+    return OPTIMIZERS[config.optimizer](list(model.parameters()), config.learning_rate(0), config.weight_decay)

@@ -1,6 +1,6 @@
 """Recipes: one YAML per published number, in ``grit/recipe/recipes``; a user's own file works the same.
 
-A file that says ``base: zinc`` names only what it changes.
+A file that says ``base: zinc``, or ``base: mine.yaml``, names only what it changes.
 """
 
 import difflib
@@ -13,10 +13,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from grit.errors import GritError, shorten, shown
+from grit.models import MODELS
 from grit.recipe.bounded_yaml import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
-from grit.recipe.config import Recipe
+from grit.recipe.config import Recipe, without_baseline
+from grit.recipe.model_config import model_config, parse_model
+from grit.recipe.plugins import load_plugin
 
 _MAX_LINES = 10  # of mistakes that one message lists
+_MAX_BASES = 20  # files, each the base of the one before
 
 
 def recipes() -> list[str]:
@@ -31,21 +35,52 @@ def load_recipe(name: str | Path, *overrides: str) -> Recipe:
         name: One of `recipes`, or the path of a YAML file.
         overrides: ``"model.num_layers=4"`` and the like; values are YAML.
     """
-    tree = _read(name)
-    for override in overrides:
-        tree = _merge(tree, _parse_override(override))
+    tree = _changed(_read(name), overrides)
+    for plugin in _plugin_names(tree, name):
+        load_plugin(plugin)
     return parse_recipe(tree, where=f"recipe {str(name)!r}")
+
+
+def load_saved_recipe(path: Path, *overrides: str) -> Recipe:
+    """The recipe of a run. Plugins that are files are not loaded: a run folder may come from anybody."""
+    tree = _changed(_read(path), overrides)
+    names = _plugin_names(tree, path)
+    for plugin in names:
+        if not plugin.endswith(".py"):
+            load_plugin(plugin)
+    try:
+        return parse_recipe(tree, where=f"recipe {str(path)!r}")
+    except GritError as error:
+        files = [plugin for plugin in names if plugin.endswith(".py")]
+        if not files:
+            raise
+        raise GritError(
+            f"{error}\nThe run was trained with {', '.join(files)}. If you trust it, name it again with --plugin, or call "
+            f"grit.load_plugin({files[0]!r}) first."
+        ) from None
 
 
 def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
     """A checked `Recipe` from plain mappings; errors name the path, what was found there and what was expected."""
+    tree = without_baseline(tree)
+    details: list[Any] = []
+    model: Any = tree.get("model", {})
+    if isinstance(model, Mapping):
+        try:
+            model = parse_model(model)
+        except ValidationError as error:
+            details += [{**detail, "loc": ("model", *detail["loc"])} for detail in error.errors()]
+            model = parse_model({})
     try:
-        return Recipe.model_validate(tree)
+        recipe = Recipe.model_validate({**tree, "model": model})
+        if not details:
+            return recipe
     except ValidationError as error:
-        details = error.errors()
-        lines = [_explain(detail) for detail in details[:_MAX_LINES]]
-        lines += [f"and {len(details) - _MAX_LINES:,} more."] if len(details) > _MAX_LINES else []
-        raise GritError(f"{where}:\n  " + "\n  ".join(lines)) from None
+        details += error.errors()
+    explain = _Explainer(tree)
+    lines = [explain(detail) for detail in details[:_MAX_LINES]]
+    lines += [f"and {len(details) - _MAX_LINES:,} more."] if len(details) > _MAX_LINES else []
+    raise GritError(f"{where}:\n  " + "\n  ".join(lines))
 
 
 def scale_warmup(
@@ -68,25 +103,53 @@ def _folder() -> Traversable:
     return resources.files("grit") / "recipe" / "recipes"
 
 
-def _read(name: str | Path) -> dict[str, Any]:
+def _read(name: str | Path, *, below: tuple[str, ...] = ()) -> dict[str, Any]:
     """The YAML tree of a recipe with its base merged in."""
-    tree = _load_yaml(name)
+    if len(below) > _MAX_BASES:
+        raise GritError(
+            f"recipe {below[0]!r}: more than {_MAX_BASES} files name one another as base: {', '.join(below[:4])} ..."
+        )
+    tree = without_baseline(_load_yaml(name))
+    folder = Path(name).parent if _is_file(name) else None
+    if folder is not None and isinstance(tree.get("plugins"), list):
+        tree["plugins"] = [_beside(folder, plugin) for plugin in tree["plugins"]]
     if "base" not in tree:
         return tree
     base = tree.pop("base")
-    if base not in recipes():
-        raise GritError(f"recipe {str(name)!r}: base: {shown(base)} is no recipe{_nearest(str(base), recipes())}.")
-    return _merge(_read(base), tree)
+    if isinstance(base, str) and _is_file(base) and folder is not None:
+        base = str(folder / base)
+    elif base not in recipes():
+        raise GritError(
+            f"recipe {str(name)!r}: base: {shown(base)} is no recipe{_nearest(str(base), recipes())}. "
+            "A file of your own is named with its ending .yaml."
+        )
+    return _merge(_read(base, below=(*below, str(name))), tree)
+
+
+def _is_file(name: str | Path) -> bool:
+    return isinstance(name, Path) or name.endswith((".yaml", ".yml"))
+
+
+def _beside(folder: Path, plugin: Any) -> Any:
+    """A plugin's file begins at the folder of the recipe that names it."""
+    return str((folder / plugin).resolve()) if isinstance(plugin, str) and plugin.endswith(".py") else plugin
+
+
+def _plugin_names(tree: Mapping[str, Any], where: str | Path) -> list[str]:
+    names = tree.get("plugins") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise GritError(f"recipe {str(where)!r}: plugins must be a list of modules or files, got {shown(names)}.")
+    return names
 
 
 def _load_yaml(name: str | Path) -> dict[str, Any]:
-    if isinstance(name, Path) or name.endswith((".yaml", ".yml")):
+    if _is_file(name):
         tree = read_yaml(Path(name), "recipe")
-    elif name in recipes():
+    elif str(name) in recipes():
         tree = parse_yaml((_folder() / f"{name}.yaml").read_text(encoding="utf-8"), f"recipe {name!r}")
     else:
         raise GritError(
-            f"unknown recipe {shown(name)}{_nearest(name, recipes())}. `grit recipes` lists them; "
+            f"unknown recipe {shown(name)}{_nearest(str(name), recipes())}. `grit recipes` lists them; "
             "a file of your own is named with its ending .yaml."
         )
     if not isinstance(tree, dict):
@@ -108,11 +171,28 @@ def _parse_override(override: str) -> dict[str, Any]:
     return tree
 
 
+def _changed(tree: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for override in overrides:
+        changes = _combine(changes, _parse_override(override))
+    return _merge(tree, without_baseline(changes))
+
+
 def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``change`` on top. Another model begins with its own defaults, not with the options of the base's model."""
+    model, changed = base.get("model"), change.get("model")
+    if isinstance(model, Mapping) and isinstance(changed, Mapping):
+        before = model.get("name", "grit")
+        if changed.get("name", before) != before:
+            base = {**base, "model": {}}
+    return _combine(base, change)
+
+
+def _combine(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in change.items():
         old = merged.get(key)
-        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = _combine(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
@@ -128,44 +208,57 @@ _EXPECTED = {
 }
 
 
-def _explain(detail: Any) -> str:
-    path = [str(part) for part in detail["loc"]]
-    dotted = shorten(".".join(path) or "recipe")
-    if detail["type"] == "extra_forbidden":
-        names = _field_names(path[:-1])
-        return f"{dotted}: unknown key{_nearest_key(path[-1], names)}. Known here: {', '.join(names)}."
-    if detail["type"] == "missing":
-        return f"{dotted}: missing, and it has no default."
-    message = _EXPECTED.get(detail["type"], detail["msg"].removeprefix("Value error, "))
-    of_whole = detail["type"] == "value_error" and isinstance(detail["input"], dict | BaseModel)
-    given = "" if of_whole else f"got {shown(detail['input'])}: "
-    return f"{dotted}: {given}{message.rstrip('.')}."
+class _Explainer:
+    """Turns what pydantic found wrong with a recipe into a line for its user.
 
+    Args:
+        tree: The recipe, whose model says which keys ``model`` may have.
+    """
 
-def _field_names(path: Sequence[str]) -> list[str]:
-    """Keys of the part of the tree at ``path``."""
-    node: Any = Recipe
-    for part in path:
-        node = _section(node.model_fields[part].annotation)
-    return list(node.model_fields)
+    def __init__(self, tree: Mapping[str, Any]) -> None:
+        model = tree.get("model")
+        name = model.get("name", "grit") if isinstance(model, Mapping) else "grit"
+        self.sections: dict[str, type[BaseModel]] = {
+            name: section
+            for name, field in Recipe.model_fields.items()
+            if (section := _section(field.annotation)) is not None
+        }
+        self.sections["model"] = model_config(name if isinstance(name, str) and name in MODELS else "grit")
+
+    def __call__(self, detail: Any) -> str:
+        path = [str(part) for part in detail["loc"]]
+        dotted = shorten(".".join(path) or "recipe")
+        if detail["type"] == "extra_forbidden":
+            names = self._names(path[:-1])
+            return f"{dotted}: unknown key{self._nearest_key(path[-1], names)}. Known here: {', '.join(names)}."
+        if detail["type"] == "missing":
+            return f"{dotted}: missing, and it has no default."
+        message = _EXPECTED.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+        of_whole = detail["type"] == "value_error" and isinstance(detail["input"], dict | BaseModel)
+        given = "" if of_whole else f"got {shown(detail['input'])}: "
+        return f"{dotted}: {given}{message.rstrip('.')}."
+
+    def _names(self, path: Sequence[str]) -> list[str]:
+        """Keys of the part of the tree at ``path``."""
+        return list((self.sections[path[0]] if path else Recipe).model_fields)
+
+    def _nearest_key(self, word: str, names: list[str]) -> str:
+        """A hint at the key that was meant: here, or in another section."""
+        elsewhere = {
+            name: f"{section}.{name}" for section in reversed(self.sections) for name in self._names([section])
+        }
+        if word in elsewhere:
+            return f" (did you mean {elsewhere[word]!r}?)"
+        if hint := _nearest(word, names):
+            return hint
+        match = difflib.get_close_matches(word[:100], elsewhere, n=1, cutoff=0.7)
+        return f" (did you mean {elsewhere[match[0]]!r}?)" if match else ""
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:
     """The part of the tree that a field holds; None if it holds a value."""
     options = [annotation, *getattr(annotation, "__args__", ())]
     return next((option for option in options if isinstance(option, type) and issubclass(option, BaseModel)), None)
-
-
-def _nearest_key(word: str, names: list[str]) -> str:
-    """A hint at the key that was meant: here, or in another section."""
-    sections = [name for name, field in Recipe.model_fields.items() if _section(field.annotation) is not None]
-    elsewhere = {name: f"{section}.{name}" for section in reversed(sections) for name in _field_names([section])}
-    if word in elsewhere:
-        return f" (did you mean {elsewhere[word]!r}?)"
-    if hint := _nearest(word, names):
-        return hint
-    match = difflib.get_close_matches(word[:100], elsewhere, n=1, cutoff=0.7)
-    return f" (did you mean {elsewhere[match[0]]!r}?)" if match else ""
 
 
 def _nearest(word: str, options: list[str]) -> str:

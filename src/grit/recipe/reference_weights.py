@@ -42,9 +42,10 @@ def load_reference_checkpoint(source: str | Path | Mapping[str, Tensor], recipe:
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     model = build_model(recipe)
-    if not all(type(module) is GritAttention for module in _attentions(model)):
+    if not isinstance(model, Grit) or not all(type(module) is GritAttention for module in _attentions(model)):
         raise GritError(
-            f"the released weights are of GRIT's own attention, the recipe names {recipe.model.attention!r}."
+            "the released weights are of GRIT with its own attention, the recipe has the model "
+            f"{recipe.model.name!r} with {recipe.model.options().get('attention')!r}."
         )
     state = _without_prefix(source if isinstance(source, Mapping) else _read(Path(source)))
     odd = [name for name, value in state.items() if not isinstance(value, Tensor)]

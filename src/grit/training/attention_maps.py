@@ -32,7 +32,7 @@ def attention_maps(predictor: Predictor, smiles: str) -> Array:
     """
     network = predictor.network
     if not isinstance(network, Grit):
-        raise GritError(f"attention maps are for GRIT; this run trained the baseline {predictor.recipe.baseline!r}.")
+        raise GritError(f"attention maps are for GRIT; this run trained {predictor.recipe.model.name!r}.")
     if predictor.data.molecules is None:
         raise GritError(
             f"the run was trained on {predictor.data.name!r}, whose graphs were not made from SMILES, so that a SMILES cannot be "

@@ -11,7 +11,7 @@ from torch import nn
 from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.chunk import Array
-from grit.training.tasks import Task
+from grit.learning.task import Task
 
 
 @dataclass(frozen=True)

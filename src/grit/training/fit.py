@@ -15,11 +15,11 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
 from grit.graphs.store_place import tidy
+from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.forest import constant_outputs, forest_outputs
 from grit.training.loop import Event
 from grit.training.run_folder import LOCK, RunFolder
-from grit.training.tasks import Task
 from grit.training.train import RunOptions, train
 
 

@@ -8,7 +8,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import isfinite
@@ -23,13 +23,12 @@ from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
-from grit.recipe.builder import build_network
+from grit.learning.task import Task
+from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_last, rng_tensors, set_rng, write_checkpoint
 from grit.training.evaluation import evaluate
-from grit.training.optimisation import build_optimizer, learning_rate
 from grit.training.run_folder import RunFolder
-from grit.training.tasks import Task
 
 
 @dataclass
@@ -106,6 +105,7 @@ class TrainingLoop:
         num_workers: Processes that prepare batches.
         compile_model: Whether the model goes through ``torch.compile``.
         watch: Told of every step and epoch.
+        statistics: Of the training set, where the model asks for some.
     """
 
     def __init__(
@@ -120,13 +120,14 @@ class TrainingLoop:
         num_workers: int = 0,
         compile_model: bool = False,
         watch: Callable[[Event], None] | None = None,
+        statistics: Mapping[str, Any] | None = None,
     ) -> None:
         self.recipe, self.store, self.folder, self.fabric, self.task = recipe, store, folder, fabric, task
         self.config = recipe.train
         self.checkpoint_seconds = checkpoint_seconds
         self.watch = watch
         self.num_workers = num_workers
-        self.network = build_network(recipe, store.schema)
+        self.network = build_model(recipe, store.schema, statistics=statistics)
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
         self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
@@ -165,7 +166,7 @@ class TrainingLoop:
     def _train_epoch(self) -> None:
         p = self.progress
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.config, p.epoch)
+            group["lr"] = self.config.learning_rate(p.epoch)
         self.model.train()
         total = len(self.train_batches.batches(p.epoch))
         started, saved = time.perf_counter(), time.perf_counter()
@@ -220,7 +221,7 @@ class TrainingLoop:
                 state = {"epoch": p.epoch, "metrics": metrics, **self.folder.described()}
                 write_checkpoint(self.folder.best, self._weights(), state)
         train_loss = p.loss_sum / p.loss_weight
-        line = {"epoch": p.epoch, "lr": learning_rate(self.config, p.epoch), "train_loss": train_loss, "val": metrics}
+        line = {"epoch": p.epoch, "lr": self.config.learning_rate(p.epoch), "train_loss": train_loss, "val": metrics}
         done = len(self.train_batches.batches(p.epoch))
         epoch = p.epoch
         p.epoch, p.batch, p.loss_sum, p.loss_weight = p.epoch + 1, 0, 0.0, 0.0
@@ -282,7 +283,7 @@ class TrainingLoop:
                 f"the run was begun with {checkpoint.state['processes']} processes and cannot go on exactly with "
                 f"{self.fabric.world_size}; start as many."
             )
-        if checkpoint.state["recipe"] != self.recipe.model_dump(mode="json"):
+        if Recipe.model_validate(checkpoint.state["recipe"]) != self.recipe:
             raise GritError(
                 f"the checkpoint {str(self.folder.last)!r} belongs to another configuration than config.yaml."
             )
@@ -291,7 +292,14 @@ class TrainingLoop:
         for name, value in checkpoint.under("optimizer.").items():
             number, _, what = name.partition(".")
             states.setdefault(int(number), {})[what] = value
-        groups = [{**group, "betas": tuple(group["betas"])} for group in checkpoint.state["groups"]]
+        # JSON knows no tuples, and torch's optimizers have no lists.
+        groups = [
+            {
+                name: tuple(value) if isinstance(value, list) and name != "params" else value
+                for name, value in group.items()
+            }
+            for group in checkpoint.state["groups"]
+        ]
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         set_rng(checkpoint.under(f"rng.{self.fabric.global_rank}."))
         progress = {**checkpoint.state["progress"]}

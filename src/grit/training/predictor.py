@@ -21,15 +21,15 @@ from grit.graphs.chunk import Array
 from grit.graphs.convert import pack, pack_chunk
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
+from grit.learning.task import Task
 from grit.models.grit import Grit
-from grit.recipe.builder import build_network
+from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_checkpoint, read_last
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.loop import load_weights
 from grit.training.run_folder import RunData, RunFolder
-from grit.training.tasks import Task
 
 
 def load(path: str | Path, device: str = "cpu") -> "Predictor":
@@ -51,7 +51,7 @@ def load(path: str | Path, device: str = "cpu") -> "Predictor":
         checkpoint, _ = read_last(chosen)
     folder.check_described(checkpoint.state)
     recipe, data = folder.recipe(), folder.data()
-    network = build_network(recipe, data.graphs)
+    network = build_model(recipe, data.graphs, statistics=data.statistics)
     load_weights(network, checkpoint.under("model."), str(path))
     return Predictor(network, recipe, data, device)
 
@@ -104,7 +104,7 @@ class Predictor:
     def embed(self, items: Sequence[str] | Sequence[Data]) -> Any:
         """The representation that the head reads, (n, D) for graphs, NaN for unreadable SMILES."""
         if not isinstance(self.network, Grit):
-            raise GritError(f"embed is for GRIT; this run trained the baseline {self.recipe.baseline!r}.")
+            raise GritError(f"embed is for GRIT; this run trained {self.recipe.model.name!r}.")
         network = self.network
         return self._apply(items, lambda batch: network.embed(batch).cpu().numpy())
 

@@ -39,8 +39,9 @@ from grit.files.whole_file import ENDING, write_text
 from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
+from grit.learning.task import Task
 from grit.recipe.config import Recipe
-from grit.recipe.load import load_recipe, recipe_yaml
+from grit.recipe.load import load_saved_recipe, recipe_yaml
 from grit.training.checkpoint import previous
 
 LOCK = ".lock"
@@ -61,6 +62,7 @@ class RunData(BaseModel):
         split_sizes: Graphs per split.
         split_checksums: SHA-256 of each split's graph numbers.
         checksum: SHA-256 over the checksums of all arrays, where the data is on disk.
+        statistics: Of the training set, where the model asks for some.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +77,7 @@ class RunData(BaseModel):
     split_sizes: dict[str, int]
     split_checksums: dict[str, str]
     checksum: str | None = None
+    statistics: dict[str, Any] = {}
 
 
 class _Result(BaseModel):
@@ -197,7 +200,7 @@ class RunFolder:
 
     def recipe(self) -> Recipe:
         """The recipe that it was started with."""
-        return load_recipe(self.path / "config.yaml")
+        return load_saved_recipe(self.path / "config.yaml")
 
     def data(self) -> RunData:
         """What it was trained on."""
@@ -217,7 +220,7 @@ class RunFolder:
             state: Of the checkpoint; older ones do not hold all of it.
         """
         for name, key, now, parts in (
-            ("config.yaml", "recipe", self.recipe(), ("model", "encoding", "baseline")),
+            ("config.yaml", "recipe", self.recipe(), ("model", "encoding")),
             ("data.json", "data", self.data(), ("graphs", "task", "mean", "scale", "molecules")),
         ):
             if key in state:
@@ -257,16 +260,16 @@ class RunFolder:
         write_text(self.path / name, text)
 
 
-def describe_data(store: GraphStore, mean: tuple[float, ...], scale: tuple[float, ...]) -> RunData:
+def describe_data(store: GraphStore, task: Task, statistics: Mapping[str, Any]) -> RunData:
     """`RunData` of a store."""
     arrays = store.manifest.arrays
     return RunData(
         name=store.name,
         store=None if store.path is None else str(store.path.resolve()),
         graphs=store.schema,
-        task=store.task,
-        mean=mean,
-        scale=scale,
+        task=task.spec,
+        mean=tuple(task.mean.tolist()),
+        scale=tuple(task.scale.tolist()),
         molecules=store.manifest.molecules,
         split_sizes={name: int(members.size) for name, members in store.splits.items()},
         split_checksums={
@@ -274,6 +277,7 @@ def describe_data(store: GraphStore, mean: tuple[float, ...], scale: tuple[float
             for name, members in store.splits.items()
         },
         checksum=_checksum_of_all(store),
+        statistics=dict(statistics),
     )
 
 

@@ -18,12 +18,13 @@ from grit.datasets import load
 from grit.errors import GritError
 from grit.files.whole_file import remove_abandoned
 from grit.graphs.store import GraphStore
+from grit.learning.task import Task
 from grit.memory import keep_freed_memory
+from grit.recipe.builder import training_statistics
 from grit.recipe.config import Recipe
 from grit.training.device import check_device
 from grit.training.loop import Event, TrainingLoop
 from grit.training.run_folder import RunData, RunFolder, describe_data
-from grit.training.tasks import Task
 
 
 class RunOptions(NamedTuple):
@@ -79,8 +80,9 @@ def train(
             raise GritError(
                 f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
             )
-    task = Task.fitted(store.task, store.targets(store.split("train")))
-    data = describe_data(store, tuple(task.mean.tolist()), tuple(task.scale.tolist()))
+    task = Task.fitted(recipe.task(store.task), store.targets(store.split("train")))
+    statistics = training_statistics(recipe, store)
+    data = describe_data(store, task, statistics)
     folder = RunFolder(run)
     if fabric.is_global_zero:
         folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
@@ -104,6 +106,7 @@ def train(
             num_workers=options.num_workers,
             compile_model=options.compile_model,
             watch=watch,
+            statistics=statistics,
         )
         return _run(loop, goes_on, say or (lambda line: None))
 

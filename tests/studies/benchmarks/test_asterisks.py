@@ -4,7 +4,7 @@ import pytest
 
 import grit
 from grit.studies import STUDIES, Workbench
-from grit.studies.benchmarks.asterisks import RECORDED, welch_p_value
+from grit.studies.benchmarks.asterisks import RECORDED
 from grit.training.seeds import SeedResults, p_value
 
 
@@ -33,12 +33,9 @@ def test_recorded_values(rows):
 
 def test_welch_equals_the_pooled_test_for_equal_deviations_and_runs():
     ours, theirs = SeedResults(0.2460, 0.0012, 4), SeedResults(0.2500, 0.0012, 4)
-    assert welch_p_value(ours, theirs, higher_is_better=False) == pytest.approx(
-        p_value(ours, theirs, higher_is_better=False)
-    )
-    assert welch_p_value(ours, theirs, higher_is_better=True) == pytest.approx(
-        1 - welch_p_value(ours, theirs, higher_is_better=False)
-    )
+    pooled = p_value(ours, theirs, higher_is_better=False)
+    assert p_value(ours, theirs, higher_is_better=False, equal_variances=False) == pytest.approx(pooled)
+    assert p_value(ours, theirs, higher_is_better=True, equal_variances=False) == pytest.approx(1 - pooled)
 
 
 def test_has_no_options(tmp_path):

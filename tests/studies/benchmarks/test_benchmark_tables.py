@@ -6,7 +6,7 @@ import grit
 from grit.studies import STUDIES, Workbench
 from grit.studies.benchmarks.benchmark_table import published_table, results_table
 from grit.studies.benchmarks.published import LRGB, PCQM4MV2, TABLE_1
-from grit.studies.runs import Outcome, Plan, StudySize
+from grit.studies.runs import Outcome, StudySize, TrainingPlan
 from grit.studies.stand_ins import stand_in_store
 from grit.studies.study_data import StudyData
 
@@ -56,7 +56,9 @@ def test_a_missing_data_set_is_known_before_anything_is_trained(tmp_path, budget
 
 
 def plan(name, is_benchmark, note=""):
-    return Plan(grit.load_recipe(name), StudyData(stand_in_store(name, (2, 1, 1)), is_benchmark, note), (0, 1, 2, 3))
+    return TrainingPlan(
+        grit.load_recipe(name), StudyData(stand_in_store(name, (2, 1, 1)), is_benchmark, note), (0, 1, 2, 3)
+    )
 
 
 def test_the_published_experiment_stands_beside_the_paper():

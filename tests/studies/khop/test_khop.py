@@ -13,7 +13,8 @@ from grit.batches.spec import BatchSpec
 from grit.encodings import ENCODINGS
 from grit.graphs.convert import pack
 from grit.nn.attention import ATTENTIONS
-from grit.studies import STUDIES, Workbench, khop
+from grit.studies import STUDIES, Workbench
+from grit.studies.khop import experiment as khop
 from grit.studies.khop.attention_figure import draw_maps
 from grit.studies.khop.methods import METHODS
 from grit.studies.khop.problems import ProblemwiseAdam, khop_target, mean_absolute_error, r_squared, train

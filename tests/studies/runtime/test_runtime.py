@@ -5,7 +5,8 @@ import pytest
 
 import grit
 from grit import kernels
-from grit.studies import STUDIES, Workbench, runtime
+from grit.studies import STUDIES, Workbench
+from grit.studies.runtime import comparison as runtime
 from grit.studies.runtime.peak_memory import Request, resident_growth
 from grit.studies.runtime.timed_models import CONTESTANTS, Runner, batches
 from grit.studies.stand_ins import stand_in_store

@@ -5,7 +5,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from grit.studies import STUDIES, Workbench, expressivity
+from grit.studies import STUDIES, Workbench
+from grit.studies.theory import expressivity
 from grit.studies.theory.gdwl import edges, gdwl, shortest_paths, undistinguished, walks
 from grit.studies.theory.hard_graphs import (
     atlas,

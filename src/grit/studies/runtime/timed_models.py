@@ -14,12 +14,11 @@ from grit.datasets import DATASETS
 from grit.encodings import encoding_kind
 from grit.graphs.store import GraphStore
 from grit.kernels.backend import choice
+from grit.learning.task import Task
 from grit.models.gps import return_probabilities
-from grit.recipe.builder import build_network
+from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe
-from grit.training.optimisation import build_optimizer
-from grit.training.tasks import Task
 
 
 class Contestant(NamedTuple):
@@ -75,7 +74,7 @@ CONTESTANTS = {
     # Its encoding is computed in its forward pass, and it needs no pairs.
     "gps": Contestant(
         "GPS",
-        ("baseline=gps", "encoding.name=none", "encoding.walk_steps=1", "model.pairs=edges"),
+        ("model.name=gps", "encoding.name=none", "encoding.walk_steps=1", "model.pairs=edges"),
         data="zinc-full",
         paper="GPS",
     ),
@@ -96,7 +95,7 @@ class Runner:
         self.contestant, self.store = contestant, store
         self.recipe = contestant.recipe
         self.task = Task(store.task)
-        self.network: nn.Module = build_network(self.recipe, DATASETS[contestant.data].schema).train()
+        self.network: nn.Module = build_model(self.recipe, DATASETS[contestant.data].schema).train()
         self.optimizer = build_optimizer(self.network, self.recipe.train)
 
     @property
@@ -129,7 +128,7 @@ class Runner:
         return PairBatch.from_store(self.store, graphs, self.recipe.batch_spec())
 
     def _encoding(self, batch: PairBatch) -> Tensor:
-        if self.recipe.baseline == "gps":
+        if self.recipe.model.name == "gps":
             return return_probabilities(batch)
         kind = encoding_kind(self.recipe.encoding.name)
         return kind.compute(batch.graphs, batch.pairs, self.recipe.encoding.walk_steps, torch.float32).pair

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from grit.batches.pair_batch import PairBatch
-from grit.nn.layer import NORMS, DegreeScaler, GritLayer
+from grit.nn.layer import DegreeScaler, GritLayer
+from grit.nn.norm import NORMS
 from grit.studies.theory.checks import Check
 from grit.studies.theory.hard_graphs import matrix
 

@@ -1,45 +1,8 @@
-"""The contract that every entry of BASELINES keeps."""
-
 import numpy as np
 import pytest
-import torch
 
-from grit.graphs.schema import Features, GraphSchema, TaskSpec
-from grit.models import BASELINES
+from grit.graphs.schema import TaskSpec
 from grit.training.forest import constant_outputs, forest_outputs
-from tests.graph_strategies import permuted
-from tests.training.small import small_graphs
-
-SCHEMA = GraphSchema(
-    node=Features(kind="category", sizes=(21,)), edge=Features(kind="category", sizes=(4,)), num_outputs=2
-)
-
-
-@pytest.mark.parametrize("name", sorted(BASELINES))
-class TestContract:
-    @pytest.mark.parametrize("level", ["graph", "node"])
-    def test_shapes_and_gradients(self, name, level):
-        import grit
-
-        batch = grit.PairBatch.from_data_list(small_graphs(5), encoding="none")
-        model = BASELINES[name](SCHEMA.model_copy(update={"level": level}))
-        predicted = model(batch)
-        assert predicted.shape == (5 if level == "graph" else batch.num_nodes, 2)
-        predicted.sum().backward()
-        assert all(parameter.grad is not None for parameter in model.parameters())
-
-    def test_does_not_depend_on_the_order_of_nodes(self, name):
-        import grit
-
-        graph = small_graphs(2)[1]
-        model = BASELINES[name](SCHEMA).double().eval()
-        permutation = torch.arange(graph.num_nodes).flip(0)
-        here, there = (
-            model(grit.PairBatch.from_data_list([g], encoding="none", dtype=torch.float64))
-            for g in (graph, permuted(graph, permutation))
-        )
-        torch.testing.assert_close(here, there)
-
 
 SMILES = ["C" * (k % 8 + 1) + ("O" if k % 2 else "N") for k in range(40)]
 

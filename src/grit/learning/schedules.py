@@ -1,0 +1,32 @@
+"""How the learning rate falls after the warm-up: the table `SCHEDULES`."""
+
+from collections.abc import Callable
+from math import cos, pi
+
+
+def _cosine(done: float) -> float:
+    return 0.5 * (1 + cos(pi * done))
+
+
+def _linear(done: float) -> float:
+    return 1 - done
+
+
+def _constant(done: float) -> float:
+    return 1.0
+
+
+# The share of the epochs after the warm-up that is done, 0 to 1 -> the share of the peak.
+SCHEDULES: dict[str, Callable[[float], float]] = {"cosine": _cosine, "linear": _linear, "constant": _constant}
+
+
+def learning_rate(*, schedule: str, lr: float, epochs: int, warmup_epochs: int, epoch: int) -> float:
+    """Learning rate throughout ``epoch``, counted from 0.
+
+    Warm-up rises linearly and starts at a millionth of the peak, so that epoch 0 hardly learns, as the released schedule
+    has it. Afterwards the schedule, from the peak ``lr`` to the end of the last epoch.
+    """
+    if epoch < warmup_epochs:
+        return lr * max(1e-6, epoch / warmup_epochs)
+    done = (epoch - warmup_epochs) / max(1, epochs - warmup_epochs)
+    return lr * max(0.0, SCHEDULES[schedule](done))

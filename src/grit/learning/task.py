@@ -1,0 +1,88 @@
+"""Tasks: how predictions become a loss, numbers for a user, and metrics over a whole split."""
+
+from math import isnan
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grit.errors import GritError
+from grit.graphs.chunk import Array
+from grit.graphs.schema import TaskSpec
+from grit.learning.losses import LOSSES, SumOverProcesses
+from grit.learning.metrics import find_metric, metrics_of
+
+
+class Task:
+    """Loss, outputs and metrics of a `TaskSpec`.
+
+    Args:
+        spec: What is predicted.
+        mean: (T,) subtracted from regression targets before the loss; zeros where the task does not standardise.
+        scale: (T,) by which they are divided.
+    """
+
+    def __init__(self, spec: TaskSpec, mean: Array | None = None, scale: Array | None = None) -> None:
+        losses = [name for name, loss in LOSSES.items() if spec.kind in loss.kinds]
+        if spec.loss not in losses:
+            raise GritError(f"{spec.kind} is trained with the loss {' or '.join(losses)}, not with {spec.loss}.")
+        self._loss = LOSSES[spec.loss]
+        self.metric = find_metric(spec.metric, spec.kind)
+        self.spec = spec
+        targets = len(spec.targets)
+        self.mean = torch.zeros(targets) if mean is None else torch.as_tensor(mean, dtype=torch.float32)
+        self.scale = torch.ones(targets) if scale is None else torch.as_tensor(scale, dtype=torch.float32)
+
+    @classmethod
+    def fitted(cls, spec: TaskSpec, targets: Array) -> "Task":
+        """The task with mean and scale taken from training targets (R, T), if it standardises; constants are not scaled."""
+        if not spec.standardise:
+            return cls(spec)
+        values = targets.astype(np.float64)
+        if np.isnan(values).all(0).any():
+            raise GritError("a target has no value in the training split; choose another split.")
+        scale = np.nanstd(values, axis=0)
+        return cls(spec, np.nanmean(values, axis=0), np.where(scale > 0, scale, 1.0))
+
+    def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """Mean loss of a batch: predicted (R, num_outputs), target (R, T) with NaN where missing."""
+        total, weight = self.loss_terms(predicted, target)
+        return total / weight
+
+    def loss_terms(
+        self, predicted: Tensor, target: Tensor, over_all: SumOverProcesses = lambda value: value
+    ) -> tuple[Tensor, Tensor]:
+        """Numerator and denominator of the loss; the loss of several parts of a batch is the ratio of their sums.
+
+        Args:
+            predicted: (R, num_outputs), as the model gives it.
+            target: (R, T).
+            over_all: Sums a tensor over all parts of the batch; the parts are one if not given.
+        """
+        if self.spec.kind == "regression":
+            target = (target - self.mean.to(target)) / self.scale.to(target)
+        return self._loss.terms(predicted, target, over_all)
+
+    def outputs(self, predicted: Tensor) -> Tensor:
+        """What a user wants: numbers in the targets' own units, or probabilities; (R, num_outputs)."""
+        if self.spec.kind == "regression":
+            return predicted * self.scale.to(predicted) + self.mean.to(predicted)
+        if self.spec.kind == "multiclass":
+            return predicted.softmax(-1)
+        return predicted.sigmoid()
+
+    def metrics(self, outputs: Array, targets: Array) -> dict[str, float]:
+        """All metrics of this kind of task over a whole split: outputs (R, num_outputs), targets (R, T).
+
+        A metric that cannot be computed, such as the AUROC of a single class, is NaN.
+        """
+        outputs, targets = outputs.astype(np.float64), targets.astype(np.float64)
+        return {name: metric.compute(outputs, targets) for name, metric in metrics_of(self.spec.kind).items()}
+
+    def is_better(self, value: float, than: float | None) -> bool:
+        """Whether a value of the metric beats the best so far."""
+        if isnan(value):
+            return False
+        if than is None or isnan(than):
+            return True
+        return value > than if self.metric.higher_is_better else value < than

@@ -1,0 +1,34 @@
+"""The type of an entry of the table `MODELS`."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """One entry of `MODELS`.
+
+    Attributes:
+        build: The class of the model, or a function that makes one; its result maps a `PairBatch` to predictions. It is called
+            with ``schema`` and, where it has parameters of these names, with ``encoding`` and ``walk_steps`` of the batches and
+            with statistics of the training set (entries of `STATISTICS`). All its other parameters are options: the keys that
+            ``model:`` may have in a recipe, with their types and defaults.
+        check: Called with all options; raises ValueError where they do not go together.
+    """
+
+    build: Callable[..., nn.Module]
+    check: Callable[[Mapping[str, Any]], None] | None = None
+
+    def parameters(self) -> dict[str, tuple[Any, Any]]:
+        """Type and default of each parameter; the default is ``...`` where there is none."""
+        called = self.build.__init__ if isinstance(self.build, type) else self.build  # type: ignore[misc]
+        hints = get_type_hints(called, include_extras=True)
+        signature = inspect.signature(self.build)
+        return {
+            name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
+            for name, parameter in signature.parameters.items()
+        }
