@@ -145,6 +145,51 @@ def test_what_cannot_be_a_run_folder(store, tmp_path):
         train(small_recipe(), tmp_path / "b", store=store)
 
 
+MINE = {
+    "my own experiment": {
+        "config.yaml": "lr: 0.1\n",
+        "data.json": '{"mine": 1}',
+        "metrics.jsonl": '{"epoch": 7}\n',
+        "paper.tex": "precious",
+    },
+    "only names of a run": {"config.yaml": "lr: 0.1\n", "data.json": '{"mine": 1}', "metrics.jsonl": "{}\n"},
+    "a recipe": {"config.yaml": "base: zinc\n"},
+    "data": {"data.json": "[1, 2]"},
+    "an environment": {"environment.json": '{"name": "conda"}'},
+    "checkpoints": {"checkpoints/epoch3.ckpt": "weights"},
+    "a best checkpoint": {"checkpoints/best.safetensors": "weights"},
+    "a download": {"film.part": "half of it"},
+    "a hidden download": {".film.part": "half of it"},
+    "an empty file": {"config.yaml": "", "data.json": ""},
+}
+
+
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize("files", MINE.values(), ids=MINE)
+def test_a_folder_of_the_users_own_stays_as_it_is(store, tmp_path, files, resume):
+    for name, text in files.items():
+        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / name).write_text(text)
+    with pytest.raises(grit.GritError, match=r"exists already and holds other files .*Name another with --run"):
+        train(small_recipe(*RECIPE), tmp_path / "mine", store=store, resume=resume, options=ALWAYS)
+    left = {path for path in (tmp_path / "mine").rglob("*") if path.is_file()}
+    assert {str(path.relative_to(tmp_path / "mine")): path.read_text() for path in left} == files
+
+
+def test_a_file_of_the_users_own_in_a_run_that_learned_nothing(finished, store, tmp_path):
+    shutil.copytree(finished.path, tmp_path / "run", ignore=shutil.ignore_patterns("*.safetensors", "result.json"))
+    (tmp_path / "run" / "notes.txt").write_text("precious")
+    with pytest.raises(grit.GritError, match=r"holds other files \(notes.txt\)"):
+        go_on(RunFolder(tmp_path / "run"), store, resume=False)
+
+
+def test_notes_beside_a_trained_run_do_not_keep_it_from_going_on(copy, finished, store):
+    (copy.path / "notes.txt").write_text("precious")
+    copy.last.unlink()
+    go_on(copy, store)
+    check_same(copy, finished)
+
+
 def test_a_folder_in_the_place_of_a_file(copy, store):
     copy.metrics.unlink()
     copy.metrics.mkdir()

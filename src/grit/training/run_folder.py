@@ -13,23 +13,20 @@ new        nothing, or data.json and environment.json alone           yes       
 begun      config.yaml, which is written last; no checkpoint yet      yes, anew       begins anew: nothing was learned yet
 trained    a checkpoint, ``last`` or ``previous-last``                refused         goes on from it
 finished   result.json                                                refused         gives the result
-foreign    something that is not of a run                             refused         refused
+foreign    something else, or a file of such a name that no run       refused         refused
+           wrote, and neither checkpoint nor result
+
+A new or begun folder is written over, so every file in it must be known, and its content must be that of a run.
 """
 
 import hashlib
 import json
-import os
-import platform
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -40,9 +37,11 @@ from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
+from grit.recipe.bounded_yaml import read_yaml
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_saved_recipe, recipe_yaml
 from grit.training.checkpoint import previous
+from grit.training.environment import environment
 
 LOCK = ".lock"
 RunState = Literal["new", "begun", "trained", "finished", "foreign"]
@@ -109,10 +108,9 @@ class RunFolder:
                 return "finished"
             if self.last.is_file() or previous(self.last).is_file():
                 return "trained"
-            if (self.path / "config.yaml").is_file():
-                return "begun"
-            names = {path.name for path in self.path.iterdir() if not path.name.endswith(ENDING)}
-            return "foreign" if names - {LOCK, "data.json", "environment.json", "checkpoints"} else "new"
+            if self._not_of_a_run():
+                return "foreign"
+            return "begun" if (self.path / "config.yaml").is_file() else "new"
         except OSError as error:
             raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
 
@@ -124,16 +122,54 @@ class RunFolder:
         """
         state = self.state()
         if state == "foreign":
-            names = sorted(path.name for path in self.path.iterdir())
-            raise GritError(
-                f"the run folder {str(self.path)!r} exists already and holds other files ({', '.join(names[:3])}). "
-                "Name another with --run."
-            )
+            refuse_others(self.path, self._not_of_a_run())
         if state in ("trained", "finished") and not resume:
             raise GritError(
                 f"the run folder {str(self.path)!r} exists already. Go on with it by --resume, or name another with --run."
             )
         return state in ("trained", "finished")
+
+    def _not_of_a_run(self) -> list[str]:
+        """What `begin` must not touch in a folder without checkpoints: names that no run has, and files that no run wrote."""
+        known = {
+            "environment.json": self._has_environment,
+            "data.json": self._has_data,
+            "config.yaml": self._has_recipe,
+        }
+        names = {path.name for path in self.path.iterdir()}
+        wrong = {name for name, is_ours in known.items() if name in names and not is_ours()}
+        if "config.yaml" in names and "data.json" not in names:
+            wrong.add("config.yaml")
+        is_begun = "config.yaml" in names - wrong
+        wrong |= _others(names, {*known, "checkpoints", *(["metrics.jsonl"] if is_begun else [])})
+        if "checkpoints" in names:
+            inside = {path.name for path in self.checkpoints.iterdir()}
+            allowed = {self.last.name, previous(self.last).name, self.best.name}
+            is_ours = not _others(inside, allowed) and (is_begun or self.best.name not in inside)
+            wrong |= set() if is_ours else {"checkpoints"}
+        return sorted(wrong)
+
+    def _has_environment(self) -> bool:
+        try:
+            content = json.loads(check_ordinary(self.path / "environment.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return False
+        return isinstance(content, dict) and content.keys() >= {"packages", "python", "command"}
+
+    def _has_data(self) -> bool:
+        try:
+            self.data()
+        except GritError:
+            return False
+        return True
+
+    def _has_recipe(self) -> bool:
+        """Whether config.yaml has all parts of a recipe. Their values are not read: that may need plugins."""
+        try:
+            tree = read_yaml(self.path / "config.yaml", "recipe")
+        except GritError:
+            return False
+        return isinstance(tree, dict) and tree.keys() >= {"dataset", "encoding", "model", "train"}
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -260,6 +296,29 @@ class RunFolder:
         write_text(self.path / name, text)
 
 
+def refuse_others(path: Path, names: Sequence[str]) -> None:
+    """Raise if a folder that is wanted for a run holds something else.
+
+    Args:
+        path: The folder.
+        names: What is in it and not of a run.
+    """
+    if names:
+        raise GritError(
+            f"the run folder {str(path)!r} exists already and holds other files ({', '.join(names[:3])}). "
+            "Name another with --run."
+        )
+
+
+def _others(names: set[str], known: set[str]) -> set[str]:
+    """Those that are neither known, nor the lock, nor what a killed writer of a known file left."""
+    return {
+        name
+        for name in names - known - {LOCK}
+        if not (name.endswith(ENDING) and any(name.startswith(f".{each}.") for each in known))
+    }
+
+
 def describe_data(store: GraphStore, task: Task, statistics: Mapping[str, Any]) -> RunData:
     """`RunData` of a store."""
     arrays = store.manifest.arrays
@@ -290,40 +349,3 @@ def _checksum_of_all(store: GraphStore) -> str | None:
     if not arrays:
         return None
     return hashlib.sha256("".join(f"{name} {arrays[name].sha256}\n" for name in sorted(arrays)).encode()).hexdigest()
-
-
-def environment() -> dict[str, Any]:
-    """Versions, commit, machine and command of this process."""
-    packages = ("torch-grit", "torch", "torch-geometric", "numpy", "lightning-fabric", "safetensors", "rdkit")
-    return {
-        "packages": {name: _version(name) for name in packages},
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "commit": _commit(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _commit() -> str | None:
-    """Commit of the checkout that grit is imported from, if it is one."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None

@@ -113,10 +113,10 @@ def train(
 
 def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) -> bool:
     """Make the folder ready; whether there is training in it to go on with."""
-    remove_abandoned(
-        folder.checkpoints
-    )  # in the folder itself every file is written again, which removes its leftovers
-    if folder.has_work(resume=resume):
+    goes_on = folder.has_work(resume=resume)
+    # In the folder itself every file is written again, which removes its leftovers.
+    remove_abandoned(folder.checkpoints)
+    if goes_on:
         _check_same(folder, recipe, data)
         return True
     folder.begin(recipe, data)
