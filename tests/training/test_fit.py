@@ -1,5 +1,6 @@
 """The folder of a fit: what failed or was killed can be begun again or gone on with, and what was learned stays."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 pytest.importorskip("rdkit")
 
+from grit.datasets import from_csv
+from grit.datasets.own.task_inference import TaskKind
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
 from grit.training.fit import fit_folder, fit_table, prepare_table
@@ -25,9 +28,17 @@ def write_table(path: Path, splits: str = "train train train val test") -> Path:
     return path
 
 
-def fit(table: Path, run: Path, *, resume: bool = False, split: str = "column:part", target: str = "y") -> GraphStore:
+def fit(
+    table: Path,
+    run: Path,
+    *,
+    resume: bool = False,
+    split: str = "column:part",
+    target: str = "y",
+    task: TaskKind | None = None,
+) -> GraphStore:
     with fit_folder(run, resume=resume):
-        store = prepare_table(table, run, targets=[target], smiles=None, task=None, split=split, seed=0)
+        store = prepare_table(table, run, targets=[target], smiles=None, task=task, split=split, seed=0)
         fit_table(
             table,
             run,
@@ -58,6 +69,60 @@ def test_a_table_that_was_changed_before_anything_was_learned_is_read_again(tmp_
     shutil.rmtree(run / "model")
     table.write_text("\n".join(table.read_text().splitlines()[:-3]) + "\n")
     assert len(fit(table, run, resume=resume)) == 15
+
+
+def write_split(path: Path, test: int) -> str:
+    parts = {"test": range(test), "val": range(test, test + 3), "train": range(test + 3, 18)}
+    path.write_text(json.dumps({name: list(rows) for name, rows in parts.items()}))
+    return f"file:{path}"
+
+
+def forget_what_was_learned(run: Path) -> None:
+    """As a kill before the first checkpoint leaves it."""
+    shutil.rmtree(run / "model" / "checkpoints")
+    (run / "model" / "result.json").unlink()
+
+
+def test_another_task_is_another_store(tmp_path):
+    table, run = tmp_path / "a.csv", tmp_path / "run"
+    table.write_text(write_table(table).read_text().replace(".5", ""))
+    assert fit(table, run, task="multiclass").task.kind == "multiclass"
+    with pytest.raises(GritError, match="begun with another task"):
+        fit(table, run, task="regression", resume=True)
+    forget_what_was_learned(run)
+    assert fit(table, run, task="regression").task.kind == "regression"
+
+
+def test_another_split_file_is_another_store(tmp_path):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    fit(table, run, split=write_split(tmp_path / "split.json", 3))
+    split = write_split(tmp_path / "split.json", 5)
+    with pytest.raises(GritError, match="begun with another split file"):
+        fit(table, run, split=split, resume=True)
+    forget_what_was_learned(run)
+    assert fit(table, run, split=split).split("test").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_split_file_that_moved_is_the_same(tmp_path):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    fit(table, run, split=write_split(tmp_path / "split.json", 3))
+    (tmp_path / "split.json").rename(tmp_path / "moved.json")
+    fit(table, run, split=f"file:{tmp_path / 'moved.json'}", resume=True)
+    with pytest.raises(GritError, match=r"cannot read the split file .*split.json"):
+        fit(table, run, split=f"file:{tmp_path / 'split.json'}", resume=True)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_store_of_the_users_own_is_not_replaced(tmp_path, resume, damaged):
+    table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
+    from_csv(table, targets="y", split="random", out=run / "data", processes=1)
+    if damaged:
+        (run / "data" / "manifest.json").write_text("{")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(GritError, match=r"data' was not made by grit fit, so it is not replaced.*--run"):
+        fit(table, run, resume=resume)
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_what_a_killed_build_left_goes(tmp_path):

@@ -14,13 +14,17 @@ from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
+from grit.graphs.store_format import read_manifest
 from grit.graphs.store_place import tidy
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.forest import constant_outputs, forest_outputs
 from grit.training.loop import Event
-from grit.training.run_folder import LOCK, RunFolder
+from grit.training.run_folder import LOCK, RunFolder, refuse_others
 from grit.training.train import RunOptions, train
+
+
+_MADE_BY = "fit"
 
 
 class Comparison(NamedTuple):
@@ -46,17 +50,18 @@ def prepare_table(
     """The table as a store inside the run folder.
 
     One that is there already is used if it was made of the same table in the same way. If not, it is made again, unless a
-    model has been trained on it: then that is an error.
+    model has been trained on it, or another command made it: then that is an error.
     """
     out = run / "data"
     trained = RunFolder(run / "model").has_work(resume=True)
     if trained or out.exists():
         try:
             store = GraphStore.open(out)
-            _check_same(store, run, path, targets, smiles, split, seed)
+            _check_same(store, run, path, targets, smiles, task, split, seed)
         except GritError:
             if trained:
                 raise
+            _check_made_by_fit(out)
         else:
             return store
     return from_csv(
@@ -68,6 +73,7 @@ def prepare_table(
         seed=seed,
         out=out,
         overwrite=True,
+        made_by=_MADE_BY,
         progress=progress,
         say=say,
     )
@@ -84,12 +90,7 @@ def fit_folder(run: Path, *, resume: bool) -> Iterator[None]:
     is_new = folder.state() == "new" and not run.exists()
     if not is_new:
         names = {path.name for path in run.iterdir()} - {LOCK, "data", "model"}
-        others = sorted(name for name in names if not name.startswith(".data."))
-        if others:
-            raise GritError(
-                f"the run folder {str(run)!r} exists already and holds other files ({', '.join(others[:3])}). "
-                "Name another with --run."
-            )
+        refuse_others(run, sorted(name for name in names if not name.startswith(".data.building-")))
     model.has_work(resume=resume)
     with folder.held():
         tidy(run / "data")  # of a build that was killed after its store was in place
@@ -101,13 +102,32 @@ def fit_folder(run: Path, *, resume: bool) -> Iterator[None]:
             raise
 
 
+def _check_made_by_fit(out: Path) -> None:
+    """Raise if a store that stands in the way was made by something else."""
+    try:
+        is_ours = read_manifest(out).built.get("made_by") == _MADE_BY
+    except GritError:
+        is_ours = out.is_dir() and not any(out.iterdir())
+    if not is_ours:
+        raise GritError(
+            f"{str(out)!r} was not made by grit fit, so it is not replaced. Move it away, or name another run with --run."
+        )
+
+
 def _check_same(
-    store: GraphStore, run: Path, path: Path, targets: Sequence[str], smiles: str | None, split: str, seed: int
+    store: GraphStore,
+    run: Path,
+    path: Path,
+    targets: Sequence[str],
+    smiles: str | None,
+    task: TaskKind | None,
+    split: str,
+    seed: int,
 ) -> None:
     """Raise if a store was made of another table, or otherwise than is asked for now."""
     built = store.manifest.built
     column = smiles if smiles is not None else smiles_column(TextTable(path))
-    now = how_built(path, column, split, seed)
+    now = how_built(path, column, task, split, seed)
     changed = [name for name, value in now.items() if built.get(name, value) != value]
     changed += ["target"] if store.task.targets != tuple(targets) else []
     if changed:

@@ -14,6 +14,7 @@ from grit.datasets.pipeline.splits import file_split, named_split, random_split,
 from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
 from grit.errors import GritError
+from grit.files.ordinary_file import check_ordinary
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
@@ -29,6 +30,7 @@ def from_csv(
     seed: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
+    made_by: str = "from_csv",
     processes: int | None = None,
     progress: RowProgress | None = None,
     say: Callable[[str], None] | None = None,
@@ -44,6 +46,7 @@ def from_csv(
         seed: Of the random split.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
+        made_by: What the store says about who made it.
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
         say: Told what was inferred, a sentence at a time.
@@ -79,19 +82,29 @@ def from_csv(
         task=parsed.task,
         source=path.name,
         molecules="ogb",
-        built=how_built(path, column, split, seed),
+        built={**how_built(path, column, task, split, seed), "made_by": made_by},
     )
     return collect(
         pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite, progress=progress
     )
 
 
-def how_built(path: Path, smiles: str, split: str, seed: int) -> dict[str, str]:
+def how_built(path: Path, smiles: str, task: TaskKind | None, split: str, seed: int) -> dict[str, str]:
     """What a store of a table records of its making, by which a resumed fit knows it again."""
     kind = "file" if split.startswith("file:") else split
-    with path.open("rb") as file:
-        table = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"smiles": smiles, "split": kind, "seed": str(seed), "table": table}
+    built = {"smiles": smiles, "task": task or "inferred", "split": kind, "seed": str(seed), "table": _sha256(path)}
+    if kind == "file":
+        file = Path(split.removeprefix("file:"))
+        try:
+            built["split file"] = _sha256(file)
+        except OSError as error:
+            raise GritError(f"cannot read the split file {str(file)!r}: {error}") from None
+    return built
+
+
+def _sha256(path: Path) -> str:
+    with check_ordinary(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def from_smiles(
