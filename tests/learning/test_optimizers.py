@@ -10,7 +10,7 @@ from grit.learning.task import Task
 from grit.recipe.builder import build_optimizer
 from grit.recipe.config import TrainConfig
 from grit.training.loop import TrainingLoop
-from grit.training.run_folder import RunFolder
+from grit.training.run_folder import RunFolder, describe_data
 from grit.training.train import make_fabric
 from tests.golden import FOLDER, Case, assert_close
 
@@ -71,7 +71,9 @@ def test_the_released_adamw_trajectory_through_our_loop(tmp_path):
         task=benchmark.task,
         splits={"train": everything, "val": everything},
     )
-    loop = TrainingLoop(recipe, store, RunFolder(tmp_path), make_fabric("64-true", "cpu"), Task(benchmark.task))
+    task = Task(benchmark.task)
+    data = describe_data(store, task, {})
+    loop = TrainingLoop(recipe, store, RunFolder(tmp_path), make_fabric("64-true", "cpu"), task, data)
     released = grit.load_reference_checkpoint(case.under("sd."), recipe).double()
     loop.network.load_state_dict(released.state_dict())
     for group in loop.optimizer.param_groups:

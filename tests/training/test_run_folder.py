@@ -15,7 +15,7 @@ from grit.graphs.store import GraphStore
 from grit.training.checkpoint import previous, read_checkpoint, write_checkpoint
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
-from tests.training.small import small_recipe, small_store
+from tests.training.small import small_graphs, small_recipe, small_store
 
 ALWAYS = RunOptions(device="cpu", checkpoint_seconds=0)
 RECIPE = ("train.epochs=2", "train.batch_size=25")
@@ -259,3 +259,64 @@ def test_what_predictions_do_not_rest_on_may_be_edited(copy):
     content = json.loads((copy.path / "data.json").read_text())
     (copy.path / "data.json").write_text(json.dumps({**content, "store": "/elsewhere"}))
     assert grit.load(copy.path).data.store == "/elsewhere"
+
+
+def test_a_configuration_edited_while_training_is_not_what_was_trained(store, tmp_path):
+    config = tmp_path / "run" / "config.yaml"
+
+    def watch(event):
+        config.write_text(config.read_text().replace("activation: relu", "activation: gelu"))
+
+    train(small_recipe(*RECIPE), tmp_path / "run", store=store, watch=watch, options=ALWAYS)
+    assert "activation: gelu" in config.read_text()
+    for path in (tmp_path / "run", RunFolder(tmp_path / "run").last):
+        with pytest.raises(grit.GritError, match=r"config.yaml' was changed or damaged after training \(model\)"):
+            grit.load(path)
+
+
+def test_a_configuration_deleted_while_training_does_not_end_the_run(finished, store, tmp_path):
+    folder = RunFolder(tmp_path / "run")
+
+    def watch(event):
+        for name in ("config.yaml", "data.json"):
+            (folder.path / name).unlink(missing_ok=True)
+
+    train(small_recipe(*RECIPE), folder.path, store=store, watch=watch, options=ALWAYS)
+    check_same(folder, finished)
+
+
+def test_where_only_the_checkpoint_before_is_left_it_predicts(copy):
+    copy.best.unlink()
+    wanted = grit.load(copy.last).predict(small_graphs()[:3])
+    copy.last.rename(previous(copy.last))
+    assert grit.load(copy.path).predict(small_graphs()[:3]).tolist() == wanted.tolist()
+    previous(copy.last).unlink()
+    with pytest.raises(grit.GritError, match="has no checkpoint yet"):
+        grit.load(copy.path)
+
+
+def test_the_result_tells_the_epoch_that_was_tested(store, tmp_path):
+    """After a kill between the best and the last checkpoint, an epoch trained again need not be as good as it was."""
+    folder, seen = RunFolder(tmp_path / "run"), {}
+
+    def watch(event):
+        if event.metrics:
+            seen[event.epoch] = folder.best.read_bytes(), event.metrics["mae"]
+
+    recipe = small_recipe(*RECIPE)
+    assert train(recipe, folder.path, store=store, watch=watch, options=ALWAYS)["best_epoch"] == 1
+    (folder.path / "result.json").unlink()
+    folder.best.write_bytes(seen[0][0])
+    again = train(recipe, folder.path, store=store, resume=True, options=ALWAYS)
+    assert again["best_epoch"] == 0
+    assert again["val"]["mae"] == pytest.approx(seen[0][1])
+
+
+def test_where_the_best_checkpoint_is_missing_the_last_epoch_is_tested(store, tmp_path, monkeypatch):
+    folder, worse = RunFolder(tmp_path / "run"), iter(range(1, 100))
+    monkeypatch.setattr("grit.learning.task.Task.metrics", lambda *arguments: {"mae": float(next(worse))})
+    assert train(small_recipe(*RECIPE), folder.path, store=store, options=ALWAYS)["best_epoch"] == 0
+    (folder.path / "result.json").unlink()
+    folder.best.unlink()
+    again = train(small_recipe(*RECIPE), folder.path, store=store, resume=True, options=ALWAYS)
+    assert (again["best_epoch"], again["epochs"]) == (1, 2)

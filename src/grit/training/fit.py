@@ -23,7 +23,6 @@ from grit.training.loop import Event
 from grit.training.run_folder import LOCK, RunFolder, refuse_others
 from grit.training.train import RunOptions, train
 
-
 _MADE_BY = "fit"
 
 

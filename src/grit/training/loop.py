@@ -8,7 +8,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import isfinite
@@ -26,9 +26,9 @@ from grit.graphs.store import GraphStore
 from grit.learning.task import Task
 from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
-from grit.training.checkpoint import read_last, rng_tensors, set_rng, write_checkpoint
+from grit.training.checkpoint import read_checkpoint, read_last, rng_tensors, set_rng, write_checkpoint
 from grit.training.evaluation import evaluate
-from grit.training.run_folder import RunFolder
+from grit.training.run_folder import RunData, RunFolder
 
 
 @dataclass
@@ -101,11 +101,11 @@ class TrainingLoop:
         folder: Where everything is kept.
         fabric: Device, precision and processes, launched.
         task: With its mean and scale.
+        data: What the run is trained on.
         checkpoint_seconds: How often the run is saved, at least, besides its ends.
         num_workers: Processes that prepare batches.
         compile_model: Whether the model goes through ``torch.compile``.
         watch: Told of every step and epoch.
-        statistics: Of the training set, where the model asks for some.
     """
 
     def __init__(
@@ -115,19 +115,21 @@ class TrainingLoop:
         folder: RunFolder,
         fabric: Fabric,
         task: Task,
+        data: RunData,
         *,
         checkpoint_seconds: float = 60.0,
         num_workers: int = 0,
         compile_model: bool = False,
         watch: Callable[[Event], None] | None = None,
-        statistics: Mapping[str, Any] | None = None,
     ) -> None:
         self.recipe, self.store, self.folder, self.fabric, self.task = recipe, store, folder, fabric, task
         self.config = recipe.train
+        # From memory: the files may be edited while the run goes on, which does not change what is trained.
+        self.described = {"recipe": recipe.model_dump(mode="json"), "data": data.model_dump(mode="json")}
         self.checkpoint_seconds = checkpoint_seconds
         self.watch = watch
         self.num_workers = num_workers
-        self.network = build_model(recipe, store.schema, statistics=statistics)
+        self.network = build_model(recipe, store.schema, statistics=data.statistics)
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
         self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
@@ -218,7 +220,7 @@ class TrainingLoop:
         if improved or value == p.best_value:
             p.best_epoch = p.epoch
             if self.fabric.is_global_zero:
-                state = {"epoch": p.epoch, "metrics": metrics, **self.folder.described()}
+                state = {"epoch": p.epoch, "metrics": metrics, **self.described}
                 write_checkpoint(self.folder.best, self._weights(), state)
         train_loss = p.loss_sum / p.loss_weight
         line = {"epoch": p.epoch, "lr": self.config.learning_rate(p.epoch), "train_loss": train_loss, "val": metrics}
@@ -231,15 +233,17 @@ class TrainingLoop:
         self._tell(Event(epoch, self.config.epochs, done, done, 0, train_loss, metrics))
 
     def _finish(self) -> dict[str, Any]:
-        """Test at the best epoch, chosen on validation only."""
+        """Test at the best epoch, chosen on validation only; where its checkpoint is gone, at the last one."""
         p = self.progress
+        tested = p.epoch - 1 if p.epoch else None
         if self.folder.best.exists():
-            best, _ = read_last(self.folder.best)
-            self.network.load_state_dict(best.under("model."))
+            best = read_checkpoint(self.folder.best)
+            load_weights(self.network, best.under("model."), str(self.folder.best))
+            tested = best.state["epoch"]
         result: dict[str, Any] = {
             "dataset": self.store.name,
             "metric": self.task.spec.metric,
-            "best_epoch": p.best_epoch,
+            "best_epoch": tested,
             "epochs": p.epoch,
             "seed": self.config.seed,
             "num_parameters": sum(parameter.numel() for parameter in self.network.parameters()),
@@ -270,7 +274,7 @@ class TrainingLoop:
                 "history": self.history,
                 "groups": optimizer["param_groups"],
                 "processes": self.fabric.world_size,
-                **self.folder.described(),
+                **self.described,
             }
             write_checkpoint(self.folder.last, tensors, state, keep_previous=True)
         self.fabric.barrier()

@@ -25,7 +25,7 @@ from grit.learning.task import Task
 from grit.models.grit import Grit
 from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
-from grit.training.checkpoint import read_checkpoint, read_last
+from grit.training.checkpoint import previous, read_checkpoint, read_last
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.loop import load_weights
@@ -46,7 +46,7 @@ def load(path: str | Path, device: str = "cpu") -> "Predictor":
     else:
         folder = RunFolder.open(path)
         chosen = folder.best if folder.best.exists() else folder.last
-        if not chosen.exists():
+        if not (chosen.exists() or previous(chosen).exists()):
             raise GritError(f"the run {str(path)!r} has no checkpoint yet.")
         checkpoint, _ = read_last(chosen)
     folder.check_described(checkpoint.state)

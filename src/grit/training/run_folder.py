@@ -245,10 +245,6 @@ class RunFolder:
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise GritError(f"{str(self.path / 'data.json')!r} cannot be read: {error}") from None
 
-    def described(self) -> dict[str, Any]:
-        """What config.yaml and data.json say, as every checkpoint holds it."""
-        return {"recipe": self.recipe().model_dump(mode="json"), "data": self.data().model_dump(mode="json")}
-
     def check_described(self, state: Mapping[str, Any]) -> None:
         """Raise if config.yaml or data.json no longer say what a checkpoint's predictions rest on.
 

@@ -81,8 +81,7 @@ def train(
                 f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
             )
     task = Task.fitted(recipe.task(store.task), store.targets(store.split("train")))
-    statistics = training_statistics(recipe, store)
-    data = describe_data(store, task, statistics)
+    data = describe_data(store, task, training_statistics(recipe, store))
     folder = RunFolder(run)
     if fabric.is_global_zero:
         folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
@@ -102,11 +101,11 @@ def train(
             folder,
             fabric,
             task,
+            data,
             checkpoint_seconds=options.checkpoint_seconds,
             num_workers=options.num_workers,
             compile_model=options.compile_model,
             watch=watch,
-            statistics=statistics,
         )
         return _run(loop, goes_on, say or (lambda line: None))
 
