@@ -9,9 +9,11 @@ import pytest
 import torch
 
 import grit
+from grit.datasets import load
 from grit.training.checkpoint import read_checkpoint
 from grit.training.run_folder import RunFolder
-from tests.training.small import small_store
+from grit.training.train import train
+from tests.training.small import small_recipe, small_store
 
 PROGRAM = """
 import os, signal, sys
@@ -39,10 +41,26 @@ if len(sys.argv) > 3 and os.environ["RANK"] == "1":
 train(recipe, sys.argv[2], store=load(sys.argv[1]), resume=True, options=options, watch=watch)
 """
 
+# Folders that may not be used; what each process is told.
+REFUSED = """
+import os, sys
+from pathlib import Path
+import grit
+from tests.training.small import *
+from grit.datasets import load
+from grit.training.train import RunOptions, train
 
-def run(tmp_path, name, processes, *extra, code=0):
+for name, resume in (("foreign", False), ("foreign/file", True), ("other", True)):
+    try:
+        train(small_recipe(), Path(sys.argv[2]) / name, store=load(sys.argv[1]), resume=resume, options=RunOptions("cpu"))
+    except grit.GritError as error:
+        (Path(sys.argv[2]) / f"{os.environ['RANK']} {name.replace('/', ' ')}").write_text(str(error))
+"""
+
+
+def run(tmp_path, name, processes, *extra, code=0, text=PROGRAM):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(text)
     arguments = [str(program), str(tmp_path / "store"), str(tmp_path / name), *extra]
     command = [sys.executable, *arguments]
     if processes > 1:
@@ -102,3 +120,19 @@ def test_a_process_that_dies_ends_the_run_which_resumes(folder, alone):
     assert RunFolder(folder / "dying").result() is None
     run(folder, "dying", 2)
     compare(folder, "one", "dying")
+
+
+def test_a_mistake_that_the_first_process_finds_is_told_by_all(folder):
+    refused = folder / "refused"
+    (refused / "foreign").mkdir(parents=True)
+    (refused / "foreign" / "file").write_text("precious")
+    train(small_recipe("train.epochs=1"), refused / "other", store=load(str(folder / "store")))
+    run(folder, "refused", 2, text=REFUSED)
+    for name, message in (
+        ("foreign", "holds other files (file)"),
+        ("foreign file", "is a file. Name another"),
+        ("other", "begun with another configuration (train.epochs was 1, is now 3)"),
+    ):
+        first, second = ((refused / f"{rank} {name}").read_text() for rank in (0, 1))
+        assert message in first
+        assert first == second

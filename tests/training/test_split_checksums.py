@@ -4,6 +4,7 @@ import pytest
 
 import grit
 from grit.datasets import from_pyg
+from grit.learning.task import Task
 from grit.training.run_folder import describe_data
 from grit.training.train import RunOptions, train
 from tests.training.small import small_graphs, small_recipe
@@ -12,7 +13,8 @@ SPLITS = {"train": range(50), "val": range(50, 60), "test": range(60, 70)}
 
 
 def checksums(out, splits):
-    return describe_data(from_pyg(small_graphs(), splits=splits, out=out), (0.0,), (1.0,)).split_checksums
+    store = from_pyg(small_graphs(), splits=splits, out=out)
+    return describe_data(store, Task(store.task), {}).split_checksums
 
 
 def test_checksums_are_those_of_the_members(tmp_path):

@@ -4,7 +4,7 @@ import atexit
 import os
 import random
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,11 +83,14 @@ def train(
     task = Task.fitted(recipe.task(store.task), store.targets(store.split("train")))
     data = describe_data(store, task, training_statistics(recipe, store))
     folder = RunFolder(run)
-    if fabric.is_global_zero:
-        folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
-    with folder.held() if fabric.is_global_zero else nullcontext():
-        # The first process looks: the others might already see what it has made.
-        goes_on = fabric.broadcast(fabric.is_global_zero and _start(folder, recipe, data, resume=resume))
+    with ExitStack() as held:
+
+        def start() -> bool:
+            folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
+            held.enter_context(folder.held())
+            return _start(folder, recipe, data, resume=resume)
+
+        goes_on = _decided_by_first(fabric, start)
         result = folder.result() if goes_on else None
         if result is not None:
             return result
@@ -110,6 +113,30 @@ def train(
         return _run(loop, goes_on, say or (lambda line: None))
 
 
+def _decided_by_first(fabric: Fabric, decide: Callable[[], bool]) -> bool:
+    """What the first process decides, or its error, in every process: the others might already see what it has made."""
+    decided, error = False, None
+    if fabric.is_global_zero:
+        try:
+            decided = decide()
+        except GritError as raised:
+            error = raised
+    try:
+        decided, message = fabric.broadcast((decided, None if error is None else str(error)))
+    except RuntimeError as lost:
+        raise _lost(lost) from None
+    if message is not None:
+        raise error or GritError(message)
+    return decided
+
+
+def _lost(error: RuntimeError) -> GritError:
+    return GritError(
+        f"the processes of the run lost one another, probably because one of them ended ({error}). "
+        "Start them again with --resume, which goes on from the last checkpoint."
+    )
+
+
 def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) -> bool:
     """Make the folder ready; whether there is training in it to go on with."""
     goes_on = folder.has_work(resume=resume)
@@ -123,20 +150,17 @@ def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) ->
 
 
 def _run(loop: TrainingLoop, goes_on: bool, say: Callable[[str], None]) -> dict[str, Any]:
-    if goes_on:
-        note = loop.resume()
-        if note:
-            say(note)
-        say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
     try:
+        if goes_on:
+            note = loop.resume()
+            if note:
+                say(note)
+            say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
         result = loop.run()
     except RuntimeError as error:
         if loop.fabric.world_size == 1:
             raise
-        raise GritError(
-            f"the processes of the run lost one another, probably because one of them ended ({error}). "
-            f"Start them again with --resume; the last checkpoint is {str(loop.folder.last)!r}."
-        ) from None
+        raise _lost(error) from None
     if result["epochs"] < loop.config.epochs:
         say(
             f"stopped after epoch {result['epochs']} of {loop.config.epochs}: no better on validation for "
