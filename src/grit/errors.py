@@ -1,8 +1,12 @@
-"""The one error type that a user's mistake raises, and how its message shows what was found."""
+"""The one error type that a user's mistake raises, how its message shows what was found, and work that was stopped."""
 
 
 class GritError(ValueError):
     """What was wrong, where, what was expected, and what to do, in one message."""
+
+
+class Interrupted(GritError):
+    """Work was stopped from outside, after saving: nobody's mistake, and it can be gone on with."""
 
 
 def shown(value: object) -> str:

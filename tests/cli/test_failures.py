@@ -9,7 +9,7 @@ import pytest
 
 from grit.cli import main
 from grit.cli.failures import exit_code_of
-from grit.errors import GritError
+from grit.errors import GritError, Interrupted
 from grit.recipe import load as recipe
 
 TORCH = (
@@ -67,6 +67,7 @@ def wrapped():
             "error: a name or a text is not valid",
         ),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (Interrupted("interrupted in epoch 3; everything is saved."), 130, "interrupted in epoch 3; everything"),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, ""),
         (
             RecursionError("too deep"),

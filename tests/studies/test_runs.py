@@ -3,10 +3,10 @@ import json
 import pytest
 
 import grit
+from grit.errors import Interrupted
 from grit.studies import Workbench, runs
 from grit.studies.runs import SMOKE, StudySize, TrainingPlan, chosen, mean_and_sd, train_all
 from grit.studies.study_data import open_data
-from grit.training.loop import Interrupted
 from grit.training.seeds import SeedResults
 
 TINY = SMOKE._replace(sizes=(16, 4, 4), overrides=(*SMOKE.overrides[:-1], "train.epochs=3"))

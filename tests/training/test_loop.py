@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import grit
+from grit.errors import Interrupted
 from grit.training.checkpoint import read_checkpoint, write_checkpoint
-from grit.training.loop import Interrupted
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
 from tests.training.small import recipe_of, small_recipe, small_store

@@ -1,7 +1,7 @@
 """How a command ends: whatever stops it is a message on stderr and an exit code, never a traceback.
 
     0    done                                       75   the machine's limit: memory, disk; the same command may work later
-    1    the reader of the output has gone          130  interrupted with Ctrl-C
+    1    the reader of the output has gone          130  stopped with Ctrl-C, or training with SIGTERM, after saving
     2    a mistake of the user's                    70   a mistake in grit
 
 With ``GRIT_TRACEBACK=1`` the traceback comes before the message.
@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
-from grit.errors import GritError
+from grit.errors import GritError, Interrupted
 
 NO_READER, MISTAKE, INTERNAL, MACHINE, INTERRUPTED = 1, 2, 70, 75, 130
 
@@ -80,6 +80,8 @@ def report(error: BaseException) -> int:
 def explain(error: BaseException) -> tuple[str, int]:
     """The message and the exit code for an error."""
     limit = _limit(error)
+    if isinstance(error, Interrupted):
+        return str(error), INTERRUPTED
     if isinstance(error, GritError):
         return f"error: {error}", MISTAKE if limit is None else MACHINE
     if isinstance(error, KeyboardInterrupt):

@@ -7,16 +7,14 @@ from rich.console import Console
 
 from grit.cli.progress_bar import progress_bar
 from grit.cli.training_progress import watching
-from grit.cli.training_text import print_comparison, say_to
+from grit.cli.training_text import print_comparison, say_to, saying_how_to_go_on
 from grit.datasets import load
 from grit.datasets.benchmarks.zinc_mini import bundled_smiles
 from grit.datasets.own.task_inference import TaskKind
-from grit.errors import GritError
 from grit.recipe.load import load_recipe
 from grit.recipe.presets import check_preset
 from grit.training.device import check_device
 from grit.training.fit import compare, fit_folder, fit_table, prepare_table
-from grit.training.loop import Interrupted
 from grit.training.predictor import load as load_run
 from grit.training.train import RunOptions, train
 
@@ -68,23 +66,20 @@ def fit_and_show(
         say(f"{len(store):,} molecules ({sizes}; split: {split}; override with --split, --task, --smiles)")
         if store.manifest.skipped:
             say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
-        try:
-            with watching(recipe.task(store.task).metric, quiet=quiet) as watch:
-                result, found = fit_table(
-                    data,
-                    run,
-                    store,
-                    preset=preset,
-                    seed=seed,
-                    overrides=overrides,
-                    resume=resume,
-                    options=options,
-                    watch=watch,
-                    say=say,
-                    with_forest=forest,
-                )
-        except Interrupted as error:
-            raise GritError(f"{error}\nGo on with the same command and --resume.") from None
+        with saying_how_to_go_on(), watching(recipe.task(store.task).metric, quiet=quiet) as watch:
+            result, found = fit_table(
+                data,
+                run,
+                store,
+                preset=preset,
+                seed=seed,
+                overrides=overrides,
+                resume=resume,
+                options=options,
+                watch=watch,
+                say=say,
+                with_forest=forest,
+            )
     if not quiet:
         print_comparison(result["metric"], found)
         say(f"Next: grit predict {run / 'model'} INPUT.csv -o OUT.csv")

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,11 @@ from rich.table import Table
 
 from grit.cli.training_progress import watching
 from grit.datasets import load
-from grit.errors import GritError
+from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
 from grit.learning.metrics import METRICS
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
-from grit.training.loop import Interrupted
 from grit.training.seeds import SeedResults, p_value, summarise
 from grit.training.train import RunOptions, train
 
@@ -29,6 +29,15 @@ def say_to(quiet: bool) -> Callable[[str], None]:
 
 def _plain(text: str) -> None:
     Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def saying_how_to_go_on() -> Iterator[None]:
+    """Add to the message of a run that was stopped what the user does next."""
+    try:
+        yield
+    except Interrupted as error:
+        raise Interrupted(f"{error}\nGo on with the same command and --resume.") from None
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -56,11 +65,9 @@ def train_and_show(
         f"training {model_name(recipe)} on {store.name}: {store.split('train').size:,} graphs to learn from, "
         f"{store.split('val').size:,} to choose by; run folder {folder}"
     )
-    try:
-        with watching(recipe.task(store.task).metric, quiet=quiet or os.environ.get("RANK", "0") != "0") as watch:
-            result = train(recipe, folder, store=store, resume=resume, options=options, watch=watch, say=say)
-    except Interrupted as error:
-        raise GritError(f"{error}\nGo on with the same command and --resume.") from None
+    is_quiet = quiet or os.environ.get("RANK", "0") != "0"
+    with saying_how_to_go_on(), watching(recipe.task(store.task).metric, quiet=is_quiet) as watch:
+        result = train(recipe, folder, store=store, resume=resume, options=options, watch=watch, say=say)
     metric = result["metric"]
     for split in ("val", "test"):
         if split in result:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from grit.errors import GritError
+from grit.errors import GritError, Interrupted
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe, scale_warmup
 from grit.studies.study import Workbench
 from grit.studies.study_data import Sizes, StudyData
-from grit.training.loop import Event, Interrupted
+from grit.training.loop import Event
 from grit.training.seeds import SeedResults, summarise
 from grit.training.train import RunOptions, train
 

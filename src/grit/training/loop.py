@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
-from grit.errors import GritError
+from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
 from grit.recipe.builder import build_model, build_optimizer
@@ -86,10 +86,6 @@ class _Unwrapped(nn.Module):
     def forward(self, carried: _Carried) -> Tensor:
         predicted: Tensor = self.network(carried.batch)
         return predicted
-
-
-class Interrupted(GritError):
-    """Training was stopped from outside, after saving."""
 
 
 class TrainingLoop:
