@@ -199,7 +199,7 @@ def test_bad_splits(tmp_path, splits, message):
 
 
 def test_no_graphs(tmp_path):
-    with pytest.raises(grit.GritError, match=r"no graph to store. 1 rows .* none could be read \(line 3: not valid\)"):
+    with pytest.raises(grit.GritError, match=r"toy: there is no graph to store\."):
         with StoreWriter(tmp_path / "s", name="toy", graphs=SCHEMA, task=TASK, source="here") as writer:
             writer.finish({}, skipped=[SkippedRow(3, "xx", "not valid")])
 

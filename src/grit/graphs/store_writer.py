@@ -178,7 +178,7 @@ class StoreWriter:
             skipped: Those that gave no graph.
         """
         if self.num_graphs == 0:
-            raise GritError(f"{self.name}: there is no graph to store.{_first_reasons(skipped)}")
+            raise GritError(f"{self.name}: there is no graph to store.")
         arrays: dict[str, ArrayInfo] = {}
         for name in ("x", "edge_index", "edge_attr", "y", "label_index"):
             if name in self._spools:
@@ -249,8 +249,3 @@ def _column(spool: _Spool, scratch: Path) -> Array:
     """A one-column spool as a vector in memory (one number per graph)."""
     info = spool.write(scratch)
     return np.fromfile(scratch, dtype=info.dtype, offset=HEADER_BYTES).astype(np.int64)
-
-
-def _first_reasons(skipped: Sequence[SkippedRow]) -> str:
-    shown = "; ".join(f"line {each.line}: {each.reason}" for each in skipped[:3])
-    return f" {len(skipped)} rows were looked at and none could be read ({shown})." if skipped else ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +22,7 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
 from grit.recipe.presets import preset_recipe
-from grit.training.predictor import Predictor, class_numbers, load
+from grit.training.predictor import Predictor, are_graphs, class_numbers, load
 from grit.training.train import RunOptions, train
 
 
@@ -72,9 +73,7 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
     def _store(self, items: list[Any], y: Array, kind: TaskKind) -> GraphStore:
         parts = random_split(len(items), self.seed, fractions=(0.9, 0.1, 0.0))
         splits = {"train": np.concatenate([parts["train"], parts["test"]]), "val": parts["val"]}
-        from torch_geometric.data import Data
-
-        if not any(isinstance(item, Data) for item in items):
+        if not are_graphs(items, "X[{}]"):
             store = from_smiles(items, y, task=kind, processes=1)
             if store.skipped:
                 bad = store.skipped[0]
@@ -82,13 +81,6 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
                     f"X[{bad.line}] is {bad.content!r}, which cannot be used: {bad.reason} ({len(store.skipped)} such in all)."
                 )
             return store.with_splits(splits)
-        import torch
-
-        for number, item in enumerate(items):
-            if not isinstance(item, Data):
-                raise GritError(
-                    f"X[{number}] is no graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
-                )
         dtype = torch.float32 if kind == "regression" else torch.int64
         graphs = [item.clone() for item in items]
         for graph, target in zip(graphs, y, strict=True):

@@ -173,13 +173,8 @@ class Predictor:
             raise GritError("expected a list of SMILES or of graphs, got a single one: write [item].")
         if len(items) == 0:
             raise GritError("there is nothing to predict: the list is empty.")
-        if not any(isinstance(item, Data) for item in items):
+        if not are_graphs(items, "entry {}"):
             return self._apply_to_smiles(items, function)
-        for number, item in enumerate(items):
-            if not isinstance(item, Data):
-                raise GritError(
-                    f"entry {number} is no graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
-                )
         results = []
         for group in batched(items, self.recipe.train.batch_size):
             graphs = pack(group)
@@ -218,6 +213,22 @@ class Predictor:
         if unreadable:
             warnings.warn(f"{len(unreadable)} SMILES cannot be read: {'; '.join(unreadable[:5])}", stacklevel=4)
         return out
+
+
+def are_graphs(items: Sequence[object], place: str) -> bool:
+    """Whether a list holds graphs and not SMILES; an error if it holds both.
+
+    Args:
+        items: SMILES, or PyG graphs.
+        place: How the message names an entry; ``{}`` stands for its number, from 0.
+    """
+    others = [(number, item) for number, item in enumerate(items) if not isinstance(item, Data)]
+    if others and len(others) < len(items):
+        number, item = others[0]
+        raise GritError(
+            f"{place.format(number)} is no graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
+        )
+    return len(others) < len(items)
 
 
 def class_numbers(outputs: Array) -> Array:
