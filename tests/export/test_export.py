@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -281,6 +282,23 @@ def test_a_file_that_disagrees_is_not_written(run, tmp_path, monkeypatch):
     with pytest.raises(grit.GritError, match="differs from the model: by nan, .* where 1e-05 is allowed"):
         export(grit.load(run), tmp_path / "m.pt2")
     assert (tmp_path / "m.pt2").read_text() == "an older file"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt2"]
+
+
+KILLED = """
+import os, signal, sys
+import grit
+from grit.export import export as exporting
+exporting.relative_difference = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+exporting.export(grit.load(sys.argv[1]), "m.pt2")
+"""
+
+
+def test_what_a_killed_export_left_goes_with_the_next(run, tmp_path):
+    killed = subprocess.run([sys.executable, "-c", KILLED, run], cwd=tmp_path, timeout=600, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "m.pt2").exists()
+    export(grit.load(run), tmp_path / "m.pt2")
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt2"]
 
 

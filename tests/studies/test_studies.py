@@ -1,10 +1,12 @@
 """The contract that every entry of STUDIES keeps."""
 
+import errno
 import inspect
 from importlib import import_module
 
 import pytest
 
+from grit.errors import GritError
 from grit.studies import STUDIES, Workbench
 
 
@@ -27,3 +29,24 @@ class TestContract:
         bench = Workbench(tmp_path)
         STUDIES[name].run(bench)
         assert given == [bench]
+
+
+def test_a_figure_is_there_whole_or_not_at_all(tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    class OnAFullDisk(Figure):
+        def savefig(self, *arguments, **options):
+            super().savefig(*arguments, **options)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    bench = Workbench(tmp_path)
+    bench.figure("maps", Figure())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert before["maps.png"].startswith(b"\x89PNG")
+    assert b"<svg" in before["maps.svg"]
+    figure = OnAFullDisk(figsize=(1, 1))
+    with pytest.raises(GritError, match=r"cannot write .*maps.svg': .*No space left"):
+        bench.figure("maps", figure)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    assert bench.made == [tmp_path / "maps.svg", tmp_path / "maps.png"]

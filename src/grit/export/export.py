@@ -3,11 +3,9 @@
 ``docs/export.md`` says what goes in and what comes out. The program itself is `grit.export.program`.
 """
 
-import os
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
 from grit.export.formats import FORMATS, Run, Shapes
 from grit.export.program import TensorProgram
+from grit.files.whole_file import whole_file
 from grit.graphs.chunk import Array
 from grit.graphs.convert import pack
 from grit.graphs.packed import PackedGraphs
@@ -70,16 +69,15 @@ def export(predictor: Predictor, path: str | Path) -> Exported:
     form.check_installed()
     program, shapes = trace(predictor)
     try:
-        with TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
-            written = Path(folder) / path.name
-            form.write(program, shapes, describe(predictor), written)
-            difference = _difference(predictor, form.open(written))
+        with whole_file(path) as file:
+            form.write(program, shapes, describe(predictor), file)
+            file.flush()
+            difference = _difference(predictor, form.open(Path(file.name)))
             if not difference <= TOLERANCE:  # not a number is no agreement either
                 raise GritError(
                     f"the exported program differs from the model: by {difference:.1e}, relative to the prediction, "
                     f"where {TOLERANCE:.0e} is allowed. {str(path)!r} was not written."
                 )
-            os.replace(written, path)
     except OSError as error:
         raise GritError(f"cannot write {str(path)!r}: {error}") from None
     return Exported(path, tuple(shapes), difference, sum(map(len, TRIED_SIZES)))

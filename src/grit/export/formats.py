@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import torch
 from torch import Tensor
@@ -36,14 +36,14 @@ class Format(ABC):
             raise GritError(f"this export needs {', '.join(missing)}: pip install 'torch-grit[export]'.")
 
     @abstractmethod
-    def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], path: Path) -> None:
+    def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], file: BinaryIO) -> None:
         """Write a program.
 
         Args:
             program: The program, all inputs by name; it must not be used again.
             shapes: Its ``dynamic_shapes``.
             about: What the file says about itself.
-            path: The file.
+            file: Where to, open for writing.
         """
 
     @abstractmethod
@@ -54,13 +54,14 @@ class Format(ABC):
 class Pt2(Format):
     """The archive of `torch.export.save`."""
 
-    def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], path: Path) -> None:
+    def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], file: BinaryIO) -> None:
         """Write, with ``grit.json`` inside."""
-        torch.export.save(program, path, extra_files={METADATA: json.dumps(about, indent=1)})
+        torch.export.save(program, file, extra_files={METADATA: json.dumps(about, indent=1)})
 
     def open(self, path: Path) -> Run:
         """Load with PyTorch."""
-        module = torch.export.load(path).module()
+        with path.open("rb") as file:
+            module = torch.export.load(file).module()
 
         def run(inputs: Mapping[str, Tensor]) -> Array:
             with torch.no_grad():
@@ -75,7 +76,7 @@ class Onnx(Format):
 
     packages: ClassVar[tuple[str, ...]] = ("onnx", "onnxscript", "onnxruntime")
 
-    def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], path: Path) -> None:
+    def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], file: BinaryIO) -> None:
         """Translate and write, with metadata properties: text as it is, anything else as JSON."""
         with _quiet():
             translated = torch.onnx.export(
@@ -95,7 +96,7 @@ class Onnx(Format):
             shape[0] = "num_graphs"  # the exporter made up a name
         properties = {name: each if isinstance(each, str) else json.dumps(each) for name, each in about.items()}
         translated.model.metadata_props.update(properties)
-        translated.save(path, external_data=False)
+        file.write(translated.model_proto.SerializeToString())
 
     def open(self, path: Path) -> Run:
         """Load with ONNX Runtime."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from grit.errors import GritError
-from grit.files.whole_file import write_text
+from grit.files.whole_file import whole_file, write_text
 from grit.studies.results_table import ResultsTable
 
 if TYPE_CHECKING:
@@ -131,7 +131,11 @@ class Workbench:
         self._begin()
         for ending in ("svg", "png"):
             path = self.folder / f"{name}.{ending}"
-            figure.savefig(path, dpi=200, bbox_inches="tight")
+            try:
+                with whole_file(path) as file:
+                    figure.savefig(file, format=ending, dpi=200, bbox_inches="tight")
+            except OSError as error:
+                raise GritError(f"cannot write {str(path)!r}: {error}") from None
             self.made.append(path)
 
     def _keep(self, name: str, content: str) -> None:
