@@ -413,3 +413,10 @@ def test_networkx():
         from_networkx(graphs, y, node_attributes=["kind"])
     with pytest.raises(grit.GritError, match="5 graphs and 2 targets"):
         from_networkx(graphs, y[:2])
+
+
+def test_other_splits_must_be_of_graphs_that_are_there():
+    store = from_smiles(SMILES, range(10), task="regression", processes=1)
+    assert store.with_splits({"train": [0, 9]}).split("train").tolist() == [0, 9]
+    with pytest.raises(grit.GritError, match="train"):
+        store.with_splits({"train": [0, 10]})
