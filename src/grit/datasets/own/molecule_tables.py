@@ -172,7 +172,8 @@ def smiles_column(table: TextTable) -> str:
     ]
     if not candidates:
         raise GritError(
-            f"{str(table.path)!r} has no column called smiles; name the one that holds them. There are {', '.join(table.header)}."
+            f"{str(table.path)!r} has no column called smiles. Name the one that holds them with --smiles (smiles= in Python); "
+            f"there are {', '.join(table.header)}. If these are values, the line with the names of the columns is missing."
         )
     return candidates[0]
 
