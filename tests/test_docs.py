@@ -86,10 +86,11 @@ def test_links_between_pages_lead_somewhere(page):
 
 def test_every_page_is_in_the_navigation_once():
     def pages(tree):
-        for each in tree:
-            yield from pages(each) if isinstance(each, list) else [each] if isinstance(each, str) else pages(each.values())
+        if isinstance(tree, str):
+            return [tree]
+        return [page for each in tree for page in pages(next(iter(each.values())))]
 
-    nav = list(pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
+    nav = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
     assert sorted(nav) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
 
 
