@@ -1,5 +1,6 @@
 """The documentation: every public name has an entry, every link leads somewhere, the package graph is that of the code."""
 
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -28,14 +29,20 @@ def entries():
 
 
 def public_names():
-    """(dotted path, object) of what a package lists in ``__all__``, or else of the classes and functions its modules define."""
+    """(dotted path, object) of what a package lists in ``__all__``, or else of what its modules define: classes,
+    functions and tables.
+    """
     for package in [grit, *(import_module(f"grit.{name}") for name in PACKAGES)]:
         if "__all__" in vars(package):
             yield from ((f"{package.__name__}.{name}", getattr(package, name)) for name in package.__all__)
             continue
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            for name, member in vars(import_module(found.name)).items():
-                if getattr(member, "__module__", None) == found.name and not name.startswith("_") and callable(member):
+            module = import_module(found.name)
+            assigned = set(re.findall(r"^([A-Z_]+)\b.* = ", inspect.getsource(module), re.M))
+            for name, member in vars(module).items():
+                is_table = name in assigned and isinstance(member, dict)
+                is_own = getattr(member, "__module__", None) == found.name and callable(member)
+                if (is_table or is_own) and not name.startswith("_"):
                     yield f"{found.name}.{name}", member
 
 
@@ -92,6 +99,16 @@ def test_every_page_is_in_the_navigation_once():
 
     nav = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
     assert sorted(nav) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
+
+
+def test_the_site_loads_nothing_from_elsewhere():
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert site["theme"]["font"] is False
+    assert "//" not in str(site.get("extra_javascript", "")) + str(site.get("extra_css", ""))
+    for page in PAGES:
+        assert "```mermaid" not in page.read_text(encoding="utf-8"), (
+            "the theme fetches mermaid from a CDN; draw with text"
+        )
 
 
 def test_files_named_in_the_documentation_exist():
