@@ -10,9 +10,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
 import yaml
 
 import grit
+from grit.cli import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -117,6 +119,25 @@ def test_files_named_in_the_documentation_exist():
     paths = [(page.name, path) for page in pages for path in named.findall(page.read_text(encoding="utf-8"))]
     missing = [(page, path) for page, path in paths if not (ROOT / path).exists()]
     assert not missing, f"these are named and do not exist: {missing}"
+
+
+def commands_in(page):
+    """The lines of a page's code blocks that call grit, without their comments."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    lines = [line for language, block in blocks if not language for line in block.splitlines()]
+    lines = [line.partition("  ")[0].partition(" #")[0] for line in lines]
+    return [line for line in lines if line.startswith("grit ")]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_in_the_documentation_exist(page):
+    for line in commands_in(page):
+        command, words = typer.main.get_command(app), line.split()[1:]
+        while words and "commands" in vars(command):
+            assert words[0] in command.commands, f"{line!r}: there is no such command"
+            command = command.commands[words.pop(0)]
+        known = {name for each in command.params for name in each.opts} | {"--help"}
+        assert {word for word in words if re.match(r"--?[a-z]", word)} <= known, f"{line!r}: no such option"
 
 
 def test_the_package_graph_is_that_of_the_code():
