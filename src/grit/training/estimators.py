@@ -74,7 +74,7 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
         parts = random_split(len(items), self.seed, fractions=(0.9, 0.1, 0.0))
         splits = {"train": np.concatenate([parts["train"], parts["test"]]), "val": parts["val"]}
         if not are_graphs(items, "X[{}]"):
-            store = from_smiles(items, y, task=kind, processes=1)
+            store = from_smiles(items, y, task=kind, processes=1, say=lambda line: None)
             if store.skipped:
                 bad = store.skipped[0]
                 raise GritError(
