@@ -229,6 +229,19 @@ def official_molecule(n, y):
     }
 
 
+def test_a_molecule_of_zinc_that_cannot_be_read_is_listed_by_its_line(tmp_path):
+    rows = [
+        "split\tsmiles\ty",
+        *(f"train\t{smiles}\t1.5" for smiles in ("CCO", "C(", "CCN", "CC")),
+        "val\tCC\t1",
+        "test\tCC\t2",
+    ]
+    with gzip.open(tmp_path / "zinc12k.tsv.gz", "wt") as file:
+        file.write("\n".join(rows))
+    store = build("zinc", root=tmp_path / "r", folder=tmp_path, how="smiles", options=BuildOptions(processes=1))
+    assert [(each.line, each.content) for each in store.skipped] == [(3, "C(")]
+
+
 def test_official_zinc(tmp_path, monkeypatch):
     monkeypatch.setattr("grit.datasets.benchmarks.zinc._SIZES_12K", (2, 1, 1))
     with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
@@ -285,10 +298,9 @@ def test_official_pyg_files(name, columns, classes, tmp_path):
         build(name, root=tmp_path / "q", folder=tmp_path, options=BuildOptions(limit=3))
 
 
-def write_peptides(folder, monkeypatch, *, struct):
+def write_peptides(folder, monkeypatch, *, struct, smiles=("CCO", "CC(=O)N", "NCC(=O)O", "CCCC")):
     from grit.datasets.benchmarks import peptides
 
-    smiles = ["CCO", "CC(=O)N", "NCC(=O)O", "CCCC"]
     table, split = peptides._STRUCT if struct else peptides._FUNC
     with gzip.open(folder / table.name, "wt", newline="") as file:
         writer = csv.writer(file)
@@ -327,6 +339,12 @@ def test_official_peptides(struct, tmp_path, monkeypatch):
         assert y[0].tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
+def test_peptides_that_cannot_be_read_are_named_by_their_lines(tmp_path, monkeypatch):
+    name = write_peptides(tmp_path, monkeypatch, struct=True, smiles=["C("] * 4)
+    with pytest.raises(grit.GritError, match=r"none of 4 rows could be read \(line 2: .*; line 3: .*; line 4: "):
+        build(name, root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+
+
 def test_a_split_file_that_is_not_the_official_one(tmp_path):
     for file in DATASETS["peptides-func"].sources[0].files:
         (tmp_path / file.name).write_bytes(pickle.dumps({}))
@@ -341,12 +359,12 @@ def test_real_peptides_split_sizes(tmp_path):
     assert set(np.unique(store.targets(np.arange(len(store)))).tolist()) == {0.0, 1.0}
 
 
-def test_official_pcqm4mv2(tmp_path):
+def write_pcqm4mv2(folder, smiles_of):
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(["idx", "smiles", "homolumogap"])
     for number in range(40):
-        writer.writerow([number, "C" * (number % 7 + 1), "" if number >= 36 else number / 4])
+        writer.writerow([number, smiles_of(number), "" if number >= 36 else number / 4])
     split = io.BytesIO()
     content = {
         "train": np.arange(30),
@@ -355,9 +373,19 @@ def test_official_pcqm4mv2(tmp_path):
         "test-challenge": np.arange(38, 40),
     }
     torch.save(content, split)
-    with zipfile.ZipFile(tmp_path / "pcqm4m-v2.zip", "w") as archive:
+    with zipfile.ZipFile(folder / "pcqm4m-v2.zip", "w") as archive:
         archive.writestr("pcqm4m-v2/raw/data.csv.gz", gzip.compress(table.getvalue().encode()))
         archive.writestr("pcqm4m-v2/split_dict.pt", split.getvalue())
+
+
+def test_molecules_of_pcqm4mv2_that_cannot_be_read_are_named_by_their_lines(tmp_path):
+    write_pcqm4mv2(tmp_path, lambda number: "C(")
+    with pytest.raises(grit.GritError, match=r"none of 36 rows could be read \(line 2: .*; line 3: .*; line 4: "):
+        build("pcqm4mv2", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+
+
+def test_official_pcqm4mv2(tmp_path):
+    write_pcqm4mv2(tmp_path, lambda number: "C" * (number % 7 + 1))
     store = build("pcqm4mv2", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
     assert len(store) == 36
     rows = {name: store.rows[members].tolist() for name, members in store.splits.items()}

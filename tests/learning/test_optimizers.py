@@ -69,8 +69,8 @@ def test_the_released_adamw_trajectory_through_our_loop(tmp_path):
         name="case",
         graphs=benchmark.schema,
         task=benchmark.task,
-        splits={"train": everything, "val": everything},
-    )
+        splits={},
+    ).with_splits({"train": everything, "val": everything})
     loop = TrainingLoop(recipe, store, RunFolder(tmp_path), make_fabric("64-true", "cpu"), Task(benchmark.task))
     released = grit.load_reference_checkpoint(case.under("sd."), recipe).double()
     loop.network.load_state_dict(released.state_dict())

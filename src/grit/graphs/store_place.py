@@ -1,6 +1,6 @@
 """Where a store is built, and how it gets to its place: what a kill can leave, and how the next build or opening mends it.
 
-A store ``data/zinc`` is built beside its place, in ``data/.zinc.building-TOKEN``. The builder holds a lock on a file in that folder (NFS
+A store ``data/zinc`` is built beside its place, in ``data/.zinc.building-TOKEN``. The builder locks a file in that folder (NFS
 locks no folders). The system releases it when the process dies, so that nobody takes a running build for an abandoned one,
 whatever its process number and whichever container it runs in.
 
