@@ -230,6 +230,19 @@ def official_molecule(n, y):
     }
 
 
+def test_a_molecule_of_zinc_that_cannot_be_read_is_listed_by_its_line(tmp_path):
+    rows = [
+        "split\tsmiles\ty",
+        *(f"train\t{smiles}\t1.5" for smiles in ("CCO", "C(", "CCN", "CC")),
+        "val\tCC\t1",
+        "test\tCC\t2",
+    ]
+    with gzip.open(tmp_path / "zinc12k.tsv.gz", "wt") as file:
+        file.write("\n".join(rows))
+    store = build("zinc", root=tmp_path / "r", folder=tmp_path, how="smiles", options=BuildOptions(processes=1))
+    assert [(each.line, each.content) for each in store.skipped] == [(3, "C(")]
+
+
 def test_official_zinc(tmp_path, monkeypatch):
     monkeypatch.setattr("grit.datasets.benchmarks.zinc._SIZES_12K", (2, 1, 1))
     with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
@@ -337,10 +350,9 @@ def test_official_pyg_files(name, columns, classes, tmp_path):
         build(name, root=tmp_path / "q", folder=tmp_path, options=BuildOptions(limit=3))
 
 
-def write_peptides(folder, monkeypatch, *, struct):
+def write_peptides(folder, monkeypatch, *, struct, smiles=("CCO", "CC(=O)N", "NCC(=O)O", "CCCC")):
     from grit.datasets.benchmarks import peptides
 
-    smiles = ["CCO", "CC(=O)N", "NCC(=O)O", "CCCC"]
     table, split = peptides._STRUCT if struct else peptides._FUNC
     with gzip.open(folder / table.name, "wt", newline="") as file:
         writer = csv.writer(file)
@@ -379,6 +391,12 @@ def test_official_peptides(struct, tmp_path, monkeypatch):
         assert y[0].tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
+def test_peptides_that_cannot_be_read_are_named_by_their_lines(tmp_path, monkeypatch):
+    name = write_peptides(tmp_path, monkeypatch, struct=True, smiles=["C("] * 4)
+    with pytest.raises(grit.GritError, match=r"none of 4 rows could be read \(line 2: .*; line 3: .*; line 4: "):
+        build(name, root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+
+
 def test_a_row_of_peptides_that_cannot_be_used(tmp_path, monkeypatch):
     name = write_peptides(tmp_path, monkeypatch, struct=False)
     table = tmp_path / DATASETS[name].sources[0].files[0].name
@@ -404,12 +422,12 @@ def test_real_peptides_split_sizes(tmp_path):
     assert set(np.unique(store.targets(np.arange(len(store)))).tolist()) == {0.0, 1.0}
 
 
-def test_official_pcqm4mv2(tmp_path):
+def write_pcqm4mv2(folder, smiles_of):
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(["idx", "smiles", "homolumogap"])
     for number in range(40):
-        writer.writerow([number, "C" * (number % 7 + 1), "" if number >= 36 else number / 4])
+        writer.writerow([number, smiles_of(number), "" if number >= 36 else number / 4])
     split = io.BytesIO()
     content = {
         "train": np.arange(30),
@@ -418,9 +436,19 @@ def test_official_pcqm4mv2(tmp_path):
         "test-challenge": np.arange(38, 40),
     }
     torch.save(content, split)
-    with zipfile.ZipFile(tmp_path / "pcqm4m-v2.zip", "w") as archive:
+    with zipfile.ZipFile(folder / "pcqm4m-v2.zip", "w") as archive:
         archive.writestr("pcqm4m-v2/raw/data.csv.gz", gzip.compress(table.getvalue().encode()))
         archive.writestr("pcqm4m-v2/split_dict.pt", split.getvalue())
+
+
+def test_molecules_of_pcqm4mv2_that_cannot_be_read_are_named_by_their_lines(tmp_path):
+    write_pcqm4mv2(tmp_path, lambda number: "C(")
+    with pytest.raises(grit.GritError, match=r"none of 36 rows could be read \(line 2: .*; line 3: .*; line 4: "):
+        build("pcqm4mv2", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+
+
+def test_official_pcqm4mv2(tmp_path):
+    write_pcqm4mv2(tmp_path, lambda number: "C" * (number % 7 + 1))
     store = build("pcqm4mv2", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
     assert len(store) == 36
     rows = {name: store.rows[members].tolist() for name, members in store.splits.items()}
@@ -428,10 +456,7 @@ def test_official_pcqm4mv2(tmp_path):
     assert rows == {name: members.tolist() for name, members in wanted.items()}
     assert (len(rows["val"]), rows["test"]) == (3, list(range(30, 36)))
     assert store.targets(store.split("test"))[:, 0].tolist() == pytest.approx([number / 4 for number in range(30, 36)])
-    broken = gzip.compress(table.getvalue().replace("5,CCCCCC,", "5,CC(CCC,").encode())
-    with zipfile.ZipFile(tmp_path / "pcqm4m-v2.zip", "w") as archive:
-        archive.writestr("pcqm4m-v2/raw/data.csv.gz", broken)
-        archive.writestr("pcqm4m-v2/split_dict.pt", split.getvalue())
+    write_pcqm4mv2(tmp_path, lambda number: "CC(CCC" if number == 5 else "C" * (number % 7 + 1))
     with pytest.raises(grit.GritError, match="gave 35 of the 36 molecules that its split names"):
         build("pcqm4mv2", root=tmp_path / "q", folder=tmp_path, options=BuildOptions(processes=1))
 

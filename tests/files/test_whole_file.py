@@ -1,5 +1,6 @@
 """Files that appear whole, and what killed writers leave."""
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -72,3 +73,71 @@ def test_the_old_file_is_kept_also_where_it_was_kept_already(tmp_path: Path) -> 
     with whole_file(path, keep_old=old) as file:
         file.write(b"2")
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a": "2", "old": "1"}
+
+
+def as_on_nfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There only what is open for writing can be locked."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(descriptor: int, operation: int, flock=fcntl.flock) -> None:  # type: ignore[no-untyped-def]
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+def test_what_a_killed_writer_left_goes_on_nfs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_nfs(monkeypatch)
+    (tmp_path / ".a.txt.0.part").write_text("half")
+    write_text(tmp_path / "a.txt", "whole")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_writer_that_is_taken_for_dead_before_it_has_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    calls: list[int] = []
+
+    def flock(descriptor: int, operation: int, flock=fcntl.flock) -> None:  # type: ignore[no-untyped-def]
+        calls.append(descriptor)
+        if len(calls) == 1:
+            remove_abandoned(tmp_path)  # as another process does at this moment
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    write_text(tmp_path / "a.txt", "whole")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a.txt": "whole"}
+
+
+def test_where_there_are_no_locks_files_are_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    write_text(tmp_path / "a.txt", "whole")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a.txt": "whole"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_four_writers_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    children = []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                for number in range(500):
+                    write_text(tmp_path / "a.txt", str(number))
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]

@@ -122,7 +122,7 @@ def test_pickles_by_reopening(store):
 
 @pytest.mark.parametrize("indices", [[], [5], [-1], [0.5], [[0]]])
 def test_bad_numbers(store, indices):
-    with pytest.raises(grit.GritError, match="take needs a list of graph numbers|has graphs 0 to 4"):
+    with pytest.raises(grit.GritError, match="gather needs a list of graph numbers|has graphs 0 to 4"):
         store.gather(indices)
 
 

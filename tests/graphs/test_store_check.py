@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import sys
 from collections import Counter
 
 import numpy as np
@@ -165,6 +166,27 @@ def test_stores_of_the_first_version_open(stores, tmp_path, capsys):
     capsys.readouterr()
     GraphStore.open(old)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("shape", [[], [10**300, 10**300], [-1, -1], [1] * 100, [2**62, 2**62], [10**5000]])
+def test_impossible_shapes_in_a_store_of_the_first_version(stores, tmp_path, shape):
+    """Its manifest has no checksum."""
+    old = copy(stores["graph"], tmp_path)
+    manifest = json.loads((old / MANIFEST).read_text())
+    del manifest["sha256"], manifest["skipped_sha256"]
+    for name in ("x", "label_index"):
+        manifest["arrays"][name] = {**manifest["arrays"]["x"], "shape": shape}
+        if len(shape) != 1 or shape[0] < 10**300:
+            (old / f"{name}.npy").write_bytes(
+                npy_header(np.dtype(manifest["arrays"]["x"]["dtype"]), tuple(shape)) + b"0"
+            )
+    sys.set_int_max_str_digits(0)
+    try:
+        (old / MANIFEST).write_text(json.dumps({**manifest, "version": 1}))
+    finally:
+        sys.set_int_max_str_digits(4300)
+    with pytest.raises(grit.GritError, match="is damaged"):
+        GraphStore.open(old)
 
 
 def forge(folder, **arrays):

@@ -19,11 +19,12 @@ from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.graphs.store_format import read_manifest
 from grit.graphs.store_writer import StoreWriter
+from tests.files.test_whole_file import as_on_nfs
 
 SCHEMA = GraphSchema(node=Features(kind="category", sizes=(9,)), edge=Features(kind="none"))
 TASK = TaskSpec(kind="regression", targets=("y",), loss="l1", metric="mae")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="needs locks on folders")
+needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="needs fcntl")
 
 
 def writer_of(path, overwrite=False):
@@ -288,7 +289,12 @@ def test_a_store_that_is_replaced_for_ever_is_given_up(tmp_path, monkeypatch):
 
 
 def test_where_there_are_no_locks_the_old_store_is_not_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr("grit.graphs.store_place.lock", lambda descriptor: False)
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     path, aside = tmp_path / "s", tmp_path / ".s.building-0" / "replaced"
     write(path, 2)
@@ -299,6 +305,54 @@ def test_where_there_are_no_locks_the_old_store_is_not_lost(tmp_path, monkeypatc
     with pytest.raises(grit.GritError, match=f"is missing: a build moved it to '{aside}'.* move it back"):
         GraphStore.open(path)
     assert value_of(aside) == 3
+
+
+@needs_fork
+@needs_locks
+def test_a_build_that_was_killed_between_the_renames_on_nfs(tmp_path, monkeypatch):
+    """There only files that are open for writing can be locked, and no folders."""
+    as_on_nfs(monkeypatch)
+    path = tmp_path / "s"
+    write(path, 2)
+
+    def build():
+        def dying(source, target, rename=os.rename):
+            if Path(source).name == "store" and not path.exists():
+                os.kill(os.getpid(), signal.SIGKILL)
+            rename(source, target)
+
+        os.rename = dying
+        write(path, 3, overwrite=True)
+
+    os.waitpid(child(build), 0)
+    assert not path.exists()
+    assert value_of(path) == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["s"]
+
+
+@needs_fork
+def test_an_old_store_that_is_half_removed_does_not_come_back(tmp_path):
+    path = tmp_path / "s"
+    write(path, 2)
+
+    def build():
+        removed = []
+
+        def dying(name, *arguments, unlink=os.unlink, **options):
+            removed.append(name)
+            if len([each for each in removed if str(each).endswith(".npy")]) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            unlink(name, *arguments, **options)
+
+        os.unlink = dying
+        write(path, 3, overwrite=True)
+
+    os.waitpid(child(build), 0)
+    assert value_of(path) == 3
+    shutil.rmtree(path)
+    with pytest.raises(grit.GritError, match="is not a graph store: there is no such folder"):
+        GraphStore.open(path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_fork

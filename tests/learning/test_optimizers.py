@@ -69,8 +69,8 @@ def test_the_released_adamw_trajectory_through_our_loop(tmp_path):
         name="case",
         graphs=benchmark.schema,
         task=benchmark.task,
-        splits={"train": everything, "val": everything},
-    )
+        splits={},
+    ).with_splits({"train": everything, "val": everything})
     task = Task(benchmark.task)
     data = describe_data(store, task, {})
     loop = TrainingLoop(recipe, store, RunFolder(tmp_path), make_fabric("64-true", "cpu"), task, data)

@@ -28,6 +28,16 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("base: zinc\ntrain: {lr: !!timestamp x}", "line 2: not valid YAML: the tag"),
         ("base: zinc\ntrain: {lr: !!python/object/apply:os.system [ls]}", "line 2: not valid YAML: the tag"),
         ("base: zinc\ndataset: !!binary abc", "line 2: not valid YAML: the tag"),
+        *(
+            (f"base: zinc\ntrain: {tagged}", "line 2: not valid YAML: the tag")
+            for tagged in ('!!int "5"', "!!str 5", "!!map {a: 1}", "!!seq [1]", "! 5", '!!null ""', "!!float 1")
+        ),
+        ('base: zinc\ndataset: "\\UFFFFFFFF"', "line 2: not valid YAML: a number that is no character"),
+        ('base: zinc\ndataset: "\\U00110000"', "line 2: not valid YAML: a number that is no character"),
+        (
+            f"%YAML 1{'1' * 5000}.1\n---\nbase: zinc",
+            "line 1: not valid YAML: a number that is no character or no version",
+        ),
         ("base: 2001-13-45", "base: '2001-13-45' is no recipe"),
         ("base: zinc\nbase: mnist", "line 2: not valid YAML: the key 'base' stands twice"),
         ("base: zinc\ntrain: {lr: 1.0, lr: 2.0}", "line 2: not valid YAML: the key 'lr' stands twice"),

@@ -38,19 +38,20 @@ def whole_file(path: Path, *, keep_old: Path | None = None) -> Iterator[BinaryIO
     """
     if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/null would become a file, if root asks for it
         raise OSError(errno.EINVAL, "it is neither a file nor free", str(path))
-    prefix = f".{path.name[:_LONGEST]}."
-    remove_abandoned(path.parent, prefix)
-    if keep_old is not None:
-        remove_abandoned(keep_old.parent, f".{keep_old.name[:_LONGEST]}.")
-    temporary = path.with_name(f"{prefix}{secrets.token_hex(4)}{ENDING}")
+    for each in (path, keep_old):
+        if each is not None:
+            remove_abandoned(each.parent, _prefix(each))
+    file = _locked_file(path)
+    temporary = Path(file.name)
     try:
-        with temporary.open("xb") as file:
-            lock(file.fileno())
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
             if keep_old is not None and path.exists():
                 _second_name(path, keep_old)
+            if sys.platform == "win32":  # which cannot rename an open file; elsewhere closing it would release the lock
+                file.close()
             os.replace(temporary, path)
         sync_folder(path.parent)
     finally:
@@ -72,14 +73,41 @@ def remove_abandoned(folder: Path, prefix: str = ".") -> None:
     with suppress(OSError):  # a folder that cannot be read or changed: writing will say so
         for path in folder.iterdir():
             if path.name.startswith(prefix) and path.name.endswith(ENDING) and path.is_file():
-                with suppress(OSError), path.open("rb") as file:
-                    if lock(file.fileno()):
+                with suppress(OSError), path.open("r+b") as file:  # NFS locks only what is open for writing
+                    if _lock(file.fileno()):
                         path.unlink()
+
+
+def _prefix(path: Path) -> str:
+    """How the temporary names of a file begin."""
+    return f".{path.name[:_LONGEST]}."
+
+
+def _temporary(path: Path) -> Path:
+    """A new temporary name beside a file."""
+    return path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}{ENDING}")
+
+
+def _locked_file(path: Path) -> BinaryIO:
+    """A new file under a temporary name of ``path``, locked; not locked where the file system has no locks."""
+    for _ in range(5):
+        file = _temporary(path).open("xb")
+        try:
+            # Another writer may have taken the file for an abandoned one before we locked it.
+            if _lock(file.fileno()) and os.path.samestat(os.stat(file.name), os.fstat(file.fileno())):
+                return file
+        except FileNotFoundError:
+            pass
+        file.close()
+        Path(file.name).unlink(missing_ok=True)
+    return _temporary(path).open(
+        "xb"
+    )  # five times is no accident: there are no locks here, so nobody else gets one either
 
 
 def _second_name(path: Path, second: Path) -> None:
     """Give a file a second name, in place of what has it now."""
-    fresh = second.with_name(f".{second.name[:_LONGEST]}.{secrets.token_hex(4)}{ENDING}")
+    fresh = _temporary(second)
     try:
         os.link(path, fresh)
     except OSError:  # a file system without links
@@ -88,15 +116,13 @@ def _second_name(path: Path, second: Path) -> None:
     fresh.unlink(missing_ok=True)  # renaming does nothing where both are names of one file already
 
 
-def lock(descriptor: int) -> bool:
-    """Lock an open file or folder until it is closed or the process ends; False if another process holds it."""
+def _lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed or the process ends; False if another process holds it."""
     if sys.platform == "win32":
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
+    except OSError:  # another process holds it, or the file system has no locks
         return False
     return True
 

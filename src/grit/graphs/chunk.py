@@ -1,6 +1,6 @@
 """Graphs as NumPy arrays: the form in which readers and generators hand them over, before they are stored or batched; checks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -132,3 +132,16 @@ def check_split(name: str, members: Array, num_graphs: int) -> None:
         raise GritError(f"split {name!r} names graphs outside 0..{num_graphs - 1}.")
     if np.unique(members).size != members.size:
         raise GritError(f"split {name!r} names a graph twice.")
+
+
+def check_splits(splits: Mapping[str, Array], num_graphs: int) -> None:
+    """Raise unless all splits are sound by themselves and no graph is in two of them."""
+    names = list(splits)
+    owner = np.full(num_graphs, -1)
+    for number, (name, members) in enumerate(splits.items()):
+        check_split(name, members, num_graphs)
+        taken = owner[members] >= 0
+        if taken.any():
+            both = int(members[taken][0])
+            raise GritError(f"graph {both} is in the splits {names[owner[both]]!r} and {name!r}.")
+        owner[members] = number

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split, check_splits
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import (
@@ -135,8 +135,8 @@ class GraphStore:
     ) -> "GraphStore":
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
         check_chunk(chunk, graphs, first=0)
-        for split, members in splits.items():
-            check_split(split, np.asarray(members), len(chunk))
+        members_of = {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
+        check_splits(members_of, len(chunk))
         arrays = {
             "x": chunk.x,
             "edge_index": np.ascontiguousarray(chunk.edge_index.T),
@@ -145,7 +145,7 @@ class GraphStore:
             "node_ptr": np.concatenate([[0], np.cumsum(chunk.num_nodes)]),
             "edge_ptr": np.concatenate([[0], np.cumsum(chunk.num_edges)]),
             "row": np.arange(len(chunk)) if rows is None else rows,
-            **{f"split_{split}": np.asarray(members, dtype=np.int64) for split, members in splits.items()},
+            **{f"split_{split}": members for split, members in members_of.items()},
         }
         if chunk.label_index is not None and chunk.num_labels is not None:
             arrays["label_index"] = np.ascontiguousarray(chunk.label_index.T)
@@ -223,7 +223,7 @@ class GraphStore:
         return self._arrays[name]
 
     def with_splits(self, splits: Mapping[str, Array]) -> "GraphStore":
-        """The same graphs in memory, divided otherwise."""
+        """The same graphs in memory, divided otherwise; also so that a graph is in two splits, if you mean that."""
         for split, members in splits.items():
             check_split(split, np.asarray(members), len(self))
         arrays = {name: values for name, values in self._arrays.items() if not name.startswith("split_")}

@@ -20,7 +20,7 @@ import numpy as np
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.whole_file import whole_file
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, damaged, sha256_of
 
@@ -163,20 +163,11 @@ def verify_content(
         for start in range(0, graphs, _GRAPHS_AT_ONCE):
             chunk = _chunk(manifest, arrays, start, min(start + _GRAPHS_AT_ONCE, graphs))
             check_chunk(chunk, manifest.graphs, first=start)
-            _check_targets(chunk.y, manifest.task)
+            check_targets(chunk.y, manifest.task)
             if progress is not None:
                 progress("graphs", len(chunk), graphs)
-        seen: dict[str, Array] = {}
-        for name, members in arrays.items():
-            if name.startswith("split_"):
-                check_split(name.removeprefix("split_"), members, graphs)
-                for other, taken in seen.items():
-                    if taken[members].any():
-                        both = int(members[taken[members]][0])
-                        raise GritError(f"graph {both} is in the splits {other!r} and {name.removeprefix('split_')!r}.")
-                taken = np.zeros(graphs, dtype=bool)
-                taken[members] = True
-                seen[name.removeprefix("split_")] = taken
+        splits = {name: members for name, members in arrays.items() if name.startswith("split_")}
+        check_splits({name.removeprefix("split_"): members for name, members in splits.items()}, graphs)
     except GritError as error:
         raise damaged(folder, str(error).removesuffix(".")) from None
 
@@ -204,7 +195,7 @@ def _chunk(manifest: Manifest, arrays: Mapping[str, Array], start: int, stop: in
     )
 
 
-def _check_targets(y: Array, task: TaskSpec) -> None:
+def check_targets(y: Array, task: TaskSpec) -> None:
     """Blanks (NaN) are unknown; all else is finite, and a class where there are classes."""
     if y.shape[1] != len(task.targets):
         raise GritError(f"y has {y.shape[1]} columns, expected {len(task.targets)}: {', '.join(task.targets)}.")

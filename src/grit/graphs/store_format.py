@@ -19,11 +19,12 @@ import hashlib
 import json
 import mmap
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
@@ -48,7 +49,7 @@ class ArrayInfo(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dtype: Dtype
-    shape: tuple[int, ...]
+    shape: Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 48)], ...], Field(min_length=1, max_length=2)]
     sha256: str
 
 
@@ -138,7 +139,7 @@ def map_array(folder: Path, name: str, info: ArrayInfo) -> tuple[Array, mmap.mma
     """One array of a store as a read-only view of its file, and the mapping behind it."""
     path = folder / f"{name}.npy"
     wanted = npy_header(np.dtype(info.dtype), info.shape)
-    size = HEADER_BYTES + int(np.prod(info.shape, dtype=np.float64)) * np.dtype(info.dtype).itemsize
+    size = HEADER_BYTES + prod(info.shape) * np.dtype(info.dtype).itemsize
     try:
         with check_ordinary(path).open("rb") as file:
             actual = path.stat().st_size

@@ -1,17 +1,20 @@
 """Where a store is built, and how it gets to its place: what a kill can leave, and how the next build or opening mends it.
 
-A store ``data/zinc`` is built beside its place, in ``data/.zinc.building-TOKEN``. The builder holds a lock on that folder. The
-system releases it when the process dies, so that nobody takes a running build for an abandoned one, whatever its process
-number and whichever container it runs in.
+A store ``data/zinc`` is built beside its place, in ``data/.zinc.building-TOKEN``. The builder locks a file in that folder (NFS
+locks no folders). The system releases it when the process dies, so that nobody takes a running build for an abandoned one,
+whatever its process number and whichever container it runs in.
 
-    store/      the new store: all of it is on disk before the first rename
-    replaced/   the old store, from the first rename to the end
+    lock             what the builder holds
+    store/           the new store: all of it is on disk before the first rename
+    replaced/        the old store, from the first rename to the third
+    removed-TOKEN/   the old store while it is removed; nobody puts it back
 
 What a kill can leave:
 
     while it is written                 the old store in its place, if there was one; store/ is incomplete
     between the two renames             nothing in its place; store/ and replaced/ are both complete
-    after the second rename             the new store in its place; replaced/ is being removed
+    between the second and the third    the new store in its place; replaced/ is complete
+    after the third rename              the new store in its place; removed-TOKEN/ is being removed
 
 Whoever comes next and gets the lock puts ``replaced/`` back if nothing is in its place, and removes the folder: every build
 does that, and opening does it where there is no store. So the old or the new store is always there, and whole.
@@ -22,18 +25,19 @@ import hashlib
 import os
 import secrets
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from filelock import FileLock
+
 from grit.errors import GritError
-from grit.files.whole_file import lock, sync_folder
+from grit.files.whole_file import sync_folder
 from grit.graphs.store_format import MANIFEST
 
 _LONGEST = 100  # bytes of a name that go into the hidden name as they are: names may have 255
-_HELD: set[int] = set()
+_LOCK = "lock"
 
 
 def is_there(path: Path) -> bool:
@@ -54,22 +58,30 @@ def is_there(path: Path) -> bool:
 def tidy(path: Path) -> None:
     """Put back the store that a killed build moved away from ``path``, and remove what killed builds left."""
     for folder in _building_folders(path):
-        descriptor = _open_folder(folder)
-        if descriptor is None:
-            continue
-        try:
-            if lock(descriptor):
+        held = _hold(folder)
+        if held is not None:
+            try:
                 _clear(folder, path)
-        finally:
-            os.close(descriptor)
+            finally:
+                _let_go(folder, held)
 
 
 def _clear(folder: Path, path: Path) -> None:
     """What `tidy` does with one folder, whose lock the caller holds."""
     with suppress(OSError):  # there is a store in its place, or none was moved away
         os.rename(folder / "replaced", path)
-    if os.path.lexists(path) or not os.path.lexists(folder / "replaced"):
+    if os.path.lexists(path):
+        _discard(folder)
+    if not os.path.lexists(folder / "replaced"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _discard(folder: Path) -> None:
+    """Remove the old store, under a name from which nobody puts back what a kill leaves of it."""
+    removed = folder / f"removed-{secrets.token_hex(4)}"
+    with suppress(OSError):  # there is none
+        os.rename(folder / "replaced", removed)
+        shutil.rmtree(removed, ignore_errors=True)
 
 
 class BuildingFolder:
@@ -87,7 +99,7 @@ class BuildingFolder:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             tidy(path)
-            self._folder, self._lock = _locked_folder(path)
+            self._folder, self._held = _locked_folder(path)
             self.store = self._folder / "store"
             try:
                 self.store.mkdir()
@@ -100,7 +112,6 @@ class BuildingFolder:
     def put_in_place(self) -> None:
         """Sync the folder and rename it to its place."""
         sync_folder(self.store)
-        replaced = self._folder / "replaced"
         while True:
             try:
                 os.rename(self.store, self.path)
@@ -109,18 +120,18 @@ class BuildingFolder:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                     raise
             self._check_free()  # another build may have been quicker
-            shutil.rmtree(replaced, ignore_errors=True)
+            _discard(self._folder)
             with suppress(FileNotFoundError):
-                os.rename(self.path, replaced)
+                os.rename(self.path, self._folder / "replaced")
         sync_folder(self.path.parent)
+        _discard(self._folder)
 
     def close(self) -> None:
         """Remove what is not in its place; put the old store back if the new one did not get there."""
         _clear(self._folder, self.path)
-        if self._lock is not None:
-            _HELD.discard(self._lock)
-            os.close(self._lock)
-            self._lock = None
+        if self._held is not None:
+            _let_go(self._folder, self._held)
+            self._held = None
 
     def _check_free(self) -> None:
         try:
@@ -141,22 +152,33 @@ class BuildingFolder:
             raise GritError(f"cannot replace {str(self.path)!r}: {error}. Choose another place.") from None
 
 
-def _locked_folder(path: Path) -> tuple[Path, int | None]:
-    """A new building folder and the descriptor that holds its lock; None where the file system has no locks."""
+def _locked_folder(path: Path) -> tuple[Path, FileLock | None]:
+    """A new building folder and its lock; None where the file system has no locks."""
     for _ in range(5):
         folder = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
         folder.mkdir()
-        descriptor = _open_folder(folder)
-        if descriptor is None:
-            return folder, None
-        # Another build may have taken the folder for an abandoned one before we locked it.
-        if lock(descriptor) and os.path.exists(folder):
-            _HELD.add(descriptor)
-            return folder, descriptor
-        os.close(descriptor)
-        shutil.rmtree(folder, ignore_errors=True)
+        held = _hold(folder)
+        if held is not None:
+            return folder, held
+        shutil.rmtree(folder, ignore_errors=True)  # another build took it for an abandoned one before we locked it
     folder.mkdir()  # five times is no accident: there are no locks here, so that nobody else can get one either
     return folder, None
+
+
+def _hold(folder: Path) -> FileLock | None:
+    """The lock of a building folder; None if another process has it, or the folder is gone, or there are no locks."""
+    held = FileLock(folder / _LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        held.acquire()
+    except OSError:  # filelock's Timeout is one, too
+        return None
+    return held
+
+
+def _let_go(folder: Path, held: FileLock) -> None:
+    held.release()
+    with suppress(OSError):  # Windows removes no file that is open, so the folder of the lock may still be there
+        folder.rmdir()
 
 
 def _building_folders(path: Path) -> Iterator[Path]:
@@ -172,23 +194,3 @@ def _prefix(path: Path) -> str:
     if len(os.fsencode(name)) > _LONGEST:
         name = f"{name[: _LONGEST // 8]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
     return f".{name}.building-"
-
-
-def _open_folder(folder: Path) -> int | None:
-    if sys.platform == "win32":  # which cannot open folders: nothing is locked there, and nothing removed
-        return None
-    try:
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return None
-
-
-def _forget_locks() -> None:
-    """In a forked process: the lock is the builder's, and must not outlive it in a worker that does."""
-    for descriptor in _HELD:
-        os.close(descriptor)
-    _HELD.clear()
-
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_forget_locks)

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
 from grit.graphs.schema import GraphSchema, TaskSpec
-from grit.graphs.store_check import remember, stamps_of
+from grit.graphs.store_check import check_targets, remember, stamps_of
 from grit.graphs.store_format import (
     HEADER_BYTES,
     MANIFEST,
@@ -150,6 +150,7 @@ class StoreWriter:
             rows: Numbers of the source rows that they came from; consecutive if not given.
         """
         check_chunk(chunk, self.graphs, first=self.num_graphs)
+        check_targets(chunk.y, self.task)
         if rows is None:
             rows = np.arange(self.num_graphs, self.num_graphs + len(chunk))
         arrays = {
@@ -188,9 +189,10 @@ class StoreWriter:
                 each = _column(self._spools[counts], self._folder / "counts.tmp")
                 arrays[pointer] = self._vector(pointer, np.concatenate([[0], np.cumsum(each, dtype=np.int64)]))
         arrays["row"] = self._vector("row", _column(self._spools["row"], self._folder / "counts.tmp"))
-        for split, members in splits.items():
-            check_split(split, members, self.num_graphs)
-            arrays[f"split_{split}"] = self._vector(f"split_{split}", np.asarray(members, dtype=np.int64))
+        members_of = {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
+        check_splits(members_of, self.num_graphs)
+        for split, members in members_of.items():
+            arrays[f"split_{split}"] = self._vector(f"split_{split}", members)
         for name, spool in self._spools.items():
             spool.file.close()
             (self._folder / f"{name}.spool").unlink()

@@ -40,10 +40,15 @@ class _Composer(yaml.SafeLoader):
         self.depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        if self.check_event(yaml.AliasEvent):
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark = event.start_mark
+        if isinstance(event, yaml.AliasEvent):
             raise yaml.MarkedYAMLError(
                 problem="aliases (*name) are not read here; write the value out", problem_mark=mark
+            )
+        if event.tag is not None:
+            raise yaml.MarkedYAMLError(
+                problem=f"the tag {shown(event.tag)} is not read here; write plain values", problem_mark=mark
             )
         if self.depth == MAX_DEPTH:
             raise yaml.MarkedYAMLError(problem=f"more than {MAX_DEPTH} levels, one inside the other", problem_mark=mark)
@@ -92,15 +97,20 @@ def parse_yaml(text: str, where: str) -> Any:
     if len(text) > MAX_BYTES:
         raise GritError(f"{where}: more than {MAX_BYTES:,} characters.")
     try:
-        node = _Composer(text).get_single_node()
-        return None if node is None else _value(node)
+        composer = _Composer(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise GritError(f"{where}, line {line}: not valid YAML: the character {chr(error.character)!r}.") from None
+    try:
+        node = composer.get_single_node()
+        return None if node is None else _value(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         raise GritError(f"{where}, line {line}: not valid YAML: {error.problem or error.context}.") from None
+    except (ValueError, OverflowError):  # PyYAML converts "\\UFFFFFFFF" and the version of %YAML without a look at them
+        line = composer.line + 1
+        raise GritError(f"{where}, line {line}: not valid YAML: a number that is no character or no version.") from None
 
 
 def dump_yaml(tree: Any) -> str:
@@ -110,7 +120,7 @@ def dump_yaml(tree: Any) -> str:
 
 def _value(node: yaml.Node) -> Any:
     match node:
-        case yaml.MappingNode(tag="tag:yaml.org,2002:map"):
+        case yaml.MappingNode():
             found: dict[str, Any] = {}
             for key_node, value_node in node.value:
                 key = _value(key_node) if isinstance(key_node, yaml.ScalarNode) else None
@@ -122,20 +132,17 @@ def _value(node: yaml.Node) -> Any:
                     raise _problem(key_node, f"the key {shown(key)} stands twice; keep one of them")
                 found[key] = _value(value_node)
             return found
-        case yaml.SequenceNode(tag="tag:yaml.org,2002:seq"):
+        case yaml.SequenceNode():
             return [_value(each) for each in node.value]
-        case yaml.ScalarNode():
+        case _:
             return _scalar(node, node.value)
-    raise _problem(node, f"the tag {shown(node.tag)} is not read here; write plain values")
 
 
-def _scalar(node: yaml.ScalarNode, text: str) -> Any:
+def _scalar(node: yaml.Node, text: str) -> Any:
     if node.tag == _STR:
         if re.search("[\0\ud800-\udc7f\udd00-\udfff]", text):  # the others stand for bytes in names of files
             raise _problem(node, f"{shown(text)} holds a character that is not text")
         return text
-    if node.tag not in _PLAIN or not re.fullmatch(_PLAIN[node.tag][0], text, re.ASCII):
-        raise _problem(node, f"the tag {shown(node.tag)} is not read here; write plain values")
     if len(text) > MAX_DIGITS:
         raise _problem(node, f"a number of {len(text):,} digits; at most {MAX_DIGITS} are read")
     if node.tag == _NULL:

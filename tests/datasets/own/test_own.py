@@ -347,6 +347,33 @@ def test_classes_of_graphs_are_numbered_from_0(labels, task, classes):
     assert store.targets(np.arange(9))[:, 0].tolist() == [n % len(labels) for n in range(3, 12)]
 
 
+@pytest.mark.parametrize(("labels", "kind"), [([-1, 1], "binary"), ([-1, 0, 1], "multiclass"), ([0, 2], "multiclass")])
+def test_whole_numbers_as_labels_of_graphs(labels, kind, tmp_path):
+    """Negative ones are labels like others; numbers from 0 are those of classes, of which one may have no graph here."""
+    graphs = [ring(n, y=torch.tensor([labels[n % len(labels)]])) for n in range(3, 12)]
+    store = from_pyg(graphs, out=tmp_path / "s")
+    store.verify()
+    assert store.task.kind == kind
+    classes = store.task.classes
+    assert [int(classes[int(y)]) for y in store.targets(np.arange(9))[:, 0]] == [
+        labels[n % len(labels)] for n in range(3, 12)
+    ]
+
+
+def test_a_large_whole_number_is_no_class():
+    graphs = [ring(3, y=torch.tensor([each])) for each in (5, 7, 10**9)]
+    with pytest.raises(grit.GritError, match="too many for classes"):
+        from_pyg(graphs)
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_a_graph_in_two_splits_is_refused(tmp_path, on_disk):
+    graphs = [ring(3 + k % 5, y=torch.tensor([k / 3])) for k in range(10)]
+    with pytest.raises(grit.GritError, match="graph 4 is in the splits 'train' and 'val'"):
+        from_pyg(graphs, splits={"train": range(5), "val": [9, 4, 3]}, out=tmp_path / "s" if on_disk else None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_features_of_graphs():
     def features(**fields):
         schema = from_pyg([ring(3, y=torch.tensor([float(k)]), **fields) for k in range(4)]).schema

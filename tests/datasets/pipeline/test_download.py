@@ -205,3 +205,16 @@ def test_a_place_that_cannot_be_written(server, tmp_path):
     for folder, name in ((tmp_path / "file" / "inside", "x"), (tmp_path, "n" * 300)):
         with pytest.raises(grit.GritError, match="cannot write"):
             fetch(SourceFile(name, server.url), folder)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_whatever_goes_wrong_in_reading_is_told_at_once(tmp_path, monkeypatch):
+    def broken(url, timeout):
+        raise KeyError("no such thing")
+
+    monkeypatch.setattr("urllib.request.urlopen", broken)
+    start = time.monotonic()
+    with pytest.raises(grit.GritError, match="cannot download a.zip .*KeyError: 'no such thing'"):
+        fetch(SourceFile("a.zip", "http://127.0.0.1/"), tmp_path, timeout=20)
+    assert time.monotonic() - start < 10
+    assert list(tmp_path.iterdir()) == []

@@ -46,9 +46,9 @@ def _read_official(folder: Path, options: BuildOptions) -> BuildPlan:
 
     def rows() -> Iterator[MoleculeRow]:
         chosen = set(wanted.tolist())
-        for number, (smiles, gap) in enumerate(_molecules(archive)):
+        for number, (line, smiles, gap) in enumerate(_molecules(archive)):
             if number in chosen:
-                yield MoleculeRow(number, smiles, (gap,))
+                yield MoleculeRow(number, smiles, (gap,), line=line)
 
     def choose(found: Collected) -> dict[str, Array]:
         place = np.searchsorted(found.rows, wanted)
@@ -80,14 +80,15 @@ def _official_split(archive: Path) -> tuple[Array, Array]:
         raise GritError(f"split_dict.pt in {str(archive)!r} does not hold train and valid: {error!r}") from None
 
 
-def _molecules(archive: Path) -> Iterator[tuple[str, float]]:
-    """``raw/data.csv.gz`` with the columns idx, smiles and homolumogap."""
+def _molecules(archive: Path) -> Iterator[tuple[int, str, float]]:
+    """``raw/data.csv.gz`` with the columns idx, smiles and homolumogap: the line of each molecule, its SMILES and its gap."""
     try:
         text = io.TextIOWrapper(
             gzip.GzipFile(fileobj=io.BytesIO(read_member(archive, "data.csv.gz"))), encoding="utf-8", newline=""
         )
-        for row in csv.DictReader(text):
-            yield row["smiles"], float(row["homolumogap"] or "nan")
+        table = csv.DictReader(text)
+        for row in table:
+            yield table.line_num, row["smiles"], float(row["homolumogap"] or "nan")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, KeyError, TypeError, ValueError) as error:
         raise GritError(f"data.csv.gz in {str(archive)!r} cannot be read: {error!r}") from None
 

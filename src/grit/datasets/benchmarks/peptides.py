@@ -92,7 +92,7 @@ def _read(
             try:
                 if row.reason is not None:
                     raise ValueError(row.reason)
-                yield MoleculeRow(row.number, row.fields["smiles"], targets(row))
+                yield MoleculeRow(row.number, row.fields["smiles"], targets(row), line=row.line)
             except ValueError as error:
                 raise GritError(f"{table_file.name}: line {row.line}: {error}.") from None
 

@@ -149,7 +149,7 @@ def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: 
                 y = (float(row.fields["y"]),)
             except ValueError:
                 raise GritError(f"{file}: line {row.line}: y is {row.fields['y']!r}, expected a number.") from None
-            yield MoleculeRow(row.number, row.fields["smiles"], y)
+            yield MoleculeRow(row.number, row.fields["smiles"], y, line=row.line)
 
     def splits(found: Collected) -> dict[str, Array]:
         graph_of = {int(row): graph for graph, row in enumerate(found.rows)}

@@ -189,9 +189,11 @@ def _task_of(y: Array, kind: TaskKind | None) -> TaskSpec:
         fact.present = fact.numbers = int(counts.sum())
         fact.whole = fact.present if y.dtype.kind in "iu" else 0
     if kind is None and y.dtype.kind in "iu" and y.shape[1] == 1 and len(facts[0].distinct) > 1:
-        largest = int(y.max())
-        kind = "binary" if largest == 1 else "multiclass"
-        facts[0].distinct = {str(value) for value in range(largest + 1)}
+        if (
+            y.min() >= 0
+        ):  # numbers of classes, of which some may have no graph; labels such as -1 and 1 count by themselves
+            facts[0].distinct = {str(value) for value in range(min(int(y.max()), 1000) + 1)}
+        kind = "binary" if len(facts[0].distinct) == 2 else "multiclass"
     return infer_targets(facts, kind).task
 
 

@@ -129,9 +129,11 @@ def _read(url: str, timeout: float, arriving: "queue.Queue[_Arrived]", stop: thr
         hand_over(_Arrived(error=_shown(error)))
     except (OSError, http.client.HTTPException, ValueError) as error:
         hand_over(_Arrived(error=_shown(error)))
+    except BaseException as error:  # whoever waits for this thread would hear of no other exception
+        hand_over(_Arrived(error=f"{type(error).__name__}: {_shown(error)}"))
 
 
-def _shown(error: Exception) -> str:
+def _shown(error: BaseException) -> str:
     """What a server said, fit for a terminal."""
     text = str(error) or type(error).__name__
     return "".join(character if character.isprintable() else "?" for character in text[:200])

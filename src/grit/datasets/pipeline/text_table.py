@@ -39,7 +39,7 @@ class TextTable:
     """A text table with a header.
 
     Row numbers count every row below the header, empty ones too. A byte-order mark, Windows line ends, quotes, and
-    cells over several lines are all understood; `grit.datasets.pipeline.records` says what becomes of quotes that do not close.
+    cells over several lines are all understood; `grit.datasets.pipeline.records` says what becomes of a missing quote.
 
     Args:
         path: ``.csv``, ``.tsv`` or any other text file, possibly gzipped.
@@ -78,7 +78,10 @@ class TextTable:
             return f"{len(fields)} fields, the header has {len(self.header)}"
         # A line break in a comment is one thing, in a SMILES or a number another: RDKit would read up to it.
         broken = [column for column, cell in cells.items() if "\n" in cell or "\r" in cell]
-        return f"a line break inside the cell {broken[0]!r}" if broken else None
+        if not broken:
+            return None
+        count = len(cells[broken[0]].splitlines())
+        return f"a line break inside the cell {broken[0]!r}, which goes over {count} lines; is there a quote too many?"
 
     def _read_header(self) -> tuple[list[str], str]:
         first = next(self._lines(), "")
