@@ -11,12 +11,14 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import remember, stamps_of
 from grit.graphs.store_format import (
+    FORMAT_VERSION,
     HEADER_BYTES,
     MANIFEST,
+    NODE_SPLIT_VERSION,
     SKIPPED,
     ArrayInfo,
     Manifest,
@@ -133,7 +135,7 @@ class StoreWriter:
         self._place = BuildingFolder(path, overwrite=overwrite)
         self._folder = self._place.store
         names = ["x", "edge_index", "edge_attr", "y", "num_nodes", "num_edges", "row"]
-        names += ["label_index", "num_labels"] if graphs.level == "edge" else []
+        names += {"graph": [], "node": ["node_split"], "edge": ["label_index", "num_labels"]}[graphs.level]
         self._spools: dict[str, _Spool] = {}
         try:
             for each in names:
@@ -163,6 +165,10 @@ class StoreWriter:
         }
         if chunk.label_index is not None and chunk.num_labels is not None:
             arrays |= {"label_index": chunk.label_index.T, "num_labels": chunk.num_labels[:, None]}
+        if chunk.node_split is not None:
+            arrays["node_split"] = chunk.node_split[:, None]
+        if self.num_graphs and self._divides_nodes != (chunk.node_split is not None):
+            raise GritError("either all graphs say which split each of their nodes is in, or none.")
         for name, values in arrays.items():
             self._spools[name].append(name, values)
         self.num_graphs += len(chunk)
@@ -188,8 +194,12 @@ class StoreWriter:
                 each = _column(self._spools[counts], self._folder / "counts.tmp")
                 arrays[pointer] = self._vector(pointer, np.concatenate([[0], np.cumsum(each, dtype=np.int64)]))
         arrays["row"] = self._vector("row", _column(self._spools["row"], self._folder / "counts.tmp"))
+        node_split = None
+        if self._divides_nodes:
+            node_split = _column(self._spools["node_split"], self._folder / "counts.tmp")
+            arrays["node_split"] = self._vector("node_split", node_split)
+        check_splits(splits, _column(self._spools["num_nodes"], self._folder / "counts.tmp"), node_split)
         for split, members in splits.items():
-            check_split(split, members, self.num_graphs)
             arrays[f"split_{split}"] = self._vector(f"split_{split}", np.asarray(members, dtype=np.int64))
         for name, spool in self._spools.items():
             spool.file.close()
@@ -198,6 +208,7 @@ class StoreWriter:
         write_skipped(self._folder, skipped)
         _sync(self._folder / SKIPPED)
         manifest = Manifest(
+            version=NODE_SPLIT_VERSION if self._divides_nodes else FORMAT_VERSION,
             name=self.name,
             graphs=self.graphs,
             task=self.task,
@@ -215,6 +226,10 @@ class StoreWriter:
         self._place.put_in_place()
         self._place.close()
         return self.path
+
+    @property
+    def _divides_nodes(self) -> bool:
+        return "node_split" in self._spools and self._spools["node_split"].rows > 0
 
     def _vector(self, name: str, values: Array) -> ArrayInfo:
         dtype = np.dtype(smallest_integer(int(values.min(initial=0)), int(values.max(initial=0))))
