@@ -32,8 +32,8 @@ class Loader:
         share: (k, p): of every batch, take the k-th of p parts, for p processes that work on it together.
         num_workers: Processes that prepare batches ahead; 0 prepares them in this one.
         pin_memory: Whether batches are page-locked for a GPU.
-        split: Of a store that `divides_nodes`: whose targets the batches carry, those of other nodes being unknown (NaN). All
-            targets if not given.
+        split: Of a store that `divides_nodes`, which needs it: whose targets the batches carry, those of other nodes being
+            unknown (NaN); ``all`` for every target. Other stores need none.
     """
 
     def __init__(
@@ -55,6 +55,11 @@ class Loader:
             raise GritError("batch_size and max_pairs must be at least 1, num_workers at least 0.")
         if len(indices) == 0:
             raise GritError(f"there are no graphs to load from {store.name}: the split is empty.")
+        if store.divides_nodes and split is None:
+            raise GritError(
+                f"the nodes of {store.name} are divided: say whose targets the batches carry, split='train', 'val', 'test', "
+                "or 'all'."
+            )
         self.store = store
         self.indices = np.asarray(indices, dtype=np.int64)
         self.batch_size, self.max_pairs = batch_size, max_pairs
@@ -62,7 +67,7 @@ class Loader:
         self.spec = spec
         self.share = share
         self.num_workers, self.pin_memory = num_workers, pin_memory
-        self.split = split
+        self.split = None if split == "all" else split
         self._only_batch: PairBatch | None = None
 
     @property

@@ -141,7 +141,7 @@ class Predictor:
             self.spec,
             batch_size=self.recipe.train.batch_size,
             max_pairs=self.recipe.train.max_pairs,
-            split=split,
+            split=split or "all",
         )
         for batch in loader:
             with torch.no_grad():

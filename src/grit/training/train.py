@@ -77,13 +77,8 @@ def train(
     store = load(recipe.dataset, options.root) if store is None else store
     for split in ("train", "val"):
         if store.split(split).size == 0:
-            masks = (
-                " Nodes of a single graph are divided by data.train_mask, val_mask and test_mask, which from_pyg reads."
-                if store.schema.level == "node"
-                else ""
-            )
             raise GritError(
-                f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by.{masks}"
+                f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
             )
     task = Task.fitted(recipe.task(store.task), store.targets(store.split("train"), "train"))
     statistics = training_statistics(recipe, store)

@@ -111,6 +111,11 @@ def from_pyg(
     def choose(found: Collected) -> dict[str, Array]:
         if node_split is not None:
             return graphs_of_splits(node_split, whole.num_nodes)
+        if splits is None and found.count < 3 and level == "node":
+            raise GritError(
+                f"{found.count} graph(s) cannot be divided into train, val and test. Divide the nodes: set data.train_mask, "
+                "val_mask and test_mask (torch_geometric.transforms.RandomNodeSplit makes them); or pass splits."
+            )
         if splits is None:
             return random_split(found.count, seed)
         return {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
