@@ -148,12 +148,8 @@ def graphs_of_splits(node_split: Array, num_nodes: Array) -> dict[str, Array]:
     return {name: np.unique(graph[node_split == number]) for number, name in enumerate(NODE_SPLITS, start=1)}
 
 
-def check_splits(splits: Mapping[str, Array], num_nodes: Array, node_split: Array | None = None) -> None:
-    """Raise unless splits name existing graphs, each once; and those with nodes in the split where nodes are divided."""
-    for name, members in splits.items():
-        check_split(name, np.asarray(members), num_nodes.size)
-    if node_split is None:
-        return
+def check_divided(splits: Mapping[str, Array], node_split: Array, num_nodes: Array) -> None:
+    """Raise unless splits name the graphs with nodes in them: node_split (N,), num_nodes (B,)."""
     wanted = graphs_of_splits(node_split, num_nodes)
     if splits.keys() != wanted.keys() or any(not np.array_equal(splits[name], wanted[name]) for name in wanted):
         raise GritError("the splits do not name the graphs whose nodes are in them, as node_split says.")
@@ -167,3 +163,16 @@ def check_split(name: str, members: Array, num_graphs: int) -> None:
         raise GritError(f"split {name!r} names graphs outside 0..{num_graphs - 1}.")
     if np.unique(members).size != members.size:
         raise GritError(f"split {name!r} names a graph twice.")
+
+
+def check_splits(splits: Mapping[str, Array], num_graphs: int) -> None:
+    """Raise unless all splits are sound by themselves and no graph is in two of them."""
+    names = list(splits)
+    owner = np.full(num_graphs, -1)
+    for number, (name, members) in enumerate(splits.items()):
+        check_split(name, members, num_graphs)
+        taken = owner[members] >= 0
+        if taken.any():
+            both = int(members[taken][0])
+            raise GritError(f"graph {both} is in the splits {names[owner[both]]!r} and {name!r}.")
+        owner[members] = number

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from grit.errors import GritError
-from grit.graphs.chunk import NODE_SPLITS, Array, GraphChunk, check_chunk, check_splits
+from grit.graphs.chunk import NODE_SPLITS, Array, GraphChunk, check_chunk, check_divided, check_split, check_splits
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import (
@@ -135,7 +135,11 @@ class GraphStore:
     ) -> "GraphStore":
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
         check_chunk(chunk, graphs, first=0)
-        check_splits(splits, chunk.num_nodes, chunk.node_split)
+        members_of = {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
+        if chunk.node_split is None:
+            check_splits(members_of, len(chunk))
+        else:
+            check_divided(members_of, chunk.node_split, chunk.num_nodes)
         arrays = {
             "x": chunk.x,
             "edge_index": np.ascontiguousarray(chunk.edge_index.T),
@@ -144,7 +148,7 @@ class GraphStore:
             "node_ptr": np.concatenate([[0], np.cumsum(chunk.num_nodes)]),
             "edge_ptr": np.concatenate([[0], np.cumsum(chunk.num_edges)]),
             "row": np.arange(len(chunk)) if rows is None else rows,
-            **{f"split_{split}": np.asarray(members, dtype=np.int64) for split, members in splits.items()},
+            **{f"split_{split}": members for split, members in members_of.items()},
         }
         if chunk.label_index is not None and chunk.num_labels is not None:
             arrays["label_index"] = np.ascontiguousarray(chunk.label_index.T)
@@ -238,7 +242,8 @@ class GraphStore:
 
     def with_splits(self, splits: Mapping[str, Array]) -> "GraphStore":
         """The same graphs in memory, divided otherwise; a graph is in a split with all its nodes."""
-        check_splits(splits, self.nodes_per_graph())
+        for split, members in splits.items():
+            check_split(split, np.asarray(members), len(self))
         kept = (name for name in self._arrays if not name.startswith("split_") and name != "node_split")
         arrays = {name: self._arrays[name] for name in kept}
         arrays |= {f"split_{split}": np.asarray(members) for split, members in splits.items()}

@@ -20,7 +20,7 @@ import numpy as np
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.whole_file import whole_file
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_divided, check_splits
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, damaged, sha256_of
 
@@ -169,22 +169,12 @@ def verify_content(
             if progress is not None:
                 progress("graphs", len(chunk), graphs)
         splits = {name.removeprefix("split_"): each for name, each in arrays.items() if name.startswith("split_")}
-        check_splits(splits, np.diff(arrays["node_ptr"].astype(np.int64)), arrays.get("node_split"))
-        if "node_split" not in arrays:
-            _check_disjoint(splits, graphs)
+        if "node_split" in arrays:
+            check_divided(splits, arrays["node_split"], np.diff(arrays["node_ptr"].astype(np.int64)))
+        else:
+            check_splits(splits, graphs)
     except GritError as error:
         raise damaged(folder, str(error).removesuffix(".")) from None
-
-
-def _check_disjoint(splits: Mapping[str, Array], graphs: int) -> None:
-    seen: dict[str, Array] = {}
-    for name, members in splits.items():
-        for other, taken in seen.items():
-            if taken[members].any():
-                both = int(members[taken[members]][0])
-                raise GritError(f"graph {both} is in the splits {other!r} and {name!r}.")
-        seen[name] = np.zeros(graphs, dtype=bool)
-        seen[name][members] = True
 
 
 def _chunk(manifest: Manifest, arrays: Mapping[str, Array], start: int, stop: int) -> GraphChunk:

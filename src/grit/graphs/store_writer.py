@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_divided, check_splits
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import remember, stamps_of
 from grit.graphs.store_format import (
@@ -194,13 +194,17 @@ class StoreWriter:
                 each = _column(self._spools[counts], self._folder / "counts.tmp")
                 arrays[pointer] = self._vector(pointer, np.concatenate([[0], np.cumsum(each, dtype=np.int64)]))
         arrays["row"] = self._vector("row", _column(self._spools["row"], self._folder / "counts.tmp"))
-        node_split = None
+        members_of = {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
         if self._divides_nodes:
-            node_split = _column(self._spools["node_split"], self._folder / "counts.tmp")
+            num_nodes, node_split = (
+                _column(self._spools[name], self._folder / "counts.tmp") for name in ("num_nodes", "node_split")
+            )
+            check_divided(members_of, node_split, num_nodes)
             arrays["node_split"] = self._vector("node_split", node_split)
-        check_splits(splits, _column(self._spools["num_nodes"], self._folder / "counts.tmp"), node_split)
-        for split, members in splits.items():
-            arrays[f"split_{split}"] = self._vector(f"split_{split}", np.asarray(members, dtype=np.int64))
+        else:
+            check_splits(members_of, self.num_graphs)
+        for split, members in members_of.items():
+            arrays[f"split_{split}"] = self._vector(f"split_{split}", members)
         for name, spool in self._spools.items():
             spool.file.close()
             (self._folder / f"{name}.spool").unlink()
