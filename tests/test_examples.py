@@ -39,3 +39,12 @@ def test_own_graphs():
 
 def test_node_classification():
     assert run("node_classification")["test"]["accuracy"] > 0.8
+
+
+def test_transductive(capsys):
+    result, words, probabilities = run(
+        "transductive", epochs=40, nodes=400, words=300, links=900, labelled=10, val=100, test=200
+    )
+    assert result["test"]["accuracy"] > words + 0.1
+    assert probabilities.shape == (400, 7)
+    assert "70 in train, 100 in val, 200 in test, 30 in none; multiclass of 7 classes" in capsys.readouterr().out

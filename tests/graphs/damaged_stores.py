@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from grit.batches.pair_batch import PairBatch
 from grit.batches.spec import BatchSpec
-from grit.graphs.chunk import ArrayGraph, GraphChunk
+from grit.graphs.chunk import NODE_SPLITS, ArrayGraph, GraphChunk
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.graphs.store_format import MANIFEST, SkippedRow
@@ -22,7 +23,7 @@ from grit.graphs.store_writer import StoreWriter
 
 
 def sample_store(path: Path, level: str, count: int = 30) -> GraphStore:
-    """Categories and one regression target for each graph, or numbers and labelled pairs of nodes."""
+    """Categories and targets of graphs; numbers and labelled pairs of nodes; or numbers and nodes in different splits."""
     rng = np.random.default_rng(5)
     if level == "graph":
         node, edge = Features(kind="category", sizes=(5,)), Features(kind="columns", sizes=(3, 4))
@@ -35,26 +36,29 @@ def sample_store(path: Path, level: str, count: int = 30) -> GraphStore:
         for _ in range(count):
             writer.append(_chunk(rng, level))
         splits = {"train": np.arange(count - 5), "val": np.arange(count - 5, count)}
+        if level == "node":
+            splits = {split: np.arange(count) for split in NODE_SPLITS}
         writer.finish(splits, rows=count + 1, skipped=[SkippedRow(count, "C1", "ring is open")])
     return GraphStore.open(path)
 
 
 def _chunk(rng: np.random.Generator, level: str) -> GraphChunk:
-    n = int(rng.integers(1, 9))
+    n = int(rng.integers(3 if level == "node" else 1, 9))
     edges = rng.integers(0, n, (2, 2 * n))
     if level == "graph":
         x, attr = rng.integers(0, 5, (n, 1)), rng.integers(0, 3, (2 * n, 2))
         return GraphChunk.of([ArrayGraph(x=x, edge_index=edges, edge_attr=attr, y=rng.normal(size=(1, 2)))])
-    return GraphChunk(
+    chunk = GraphChunk(
         num_nodes=np.array([n]),
         num_edges=np.array([2 * n]),
         x=rng.normal(size=(n, 2)).astype(np.float32),
         edge_index=edges,
         edge_attr=np.zeros((2 * n, 0), np.float32),
-        y=rng.integers(0, 2, (3, 1)),
-        num_labels=np.array([3]),
-        label_index=rng.integers(0, n, (2, 3)),
+        y=rng.integers(0, 2, (n if level == "node" else 3, 1)),
     )
+    if level == "node":
+        return replace(chunk, node_split=np.roll(np.arange(n) % 3 + 1, 1))
+    return replace(chunk, num_labels=np.array([3]), label_index=rng.integers(0, n, (2, 3)))
 
 
 def content(store: GraphStore) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ QUICK = 5 * len(KINDS)
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
-    return {level: sample_store(folder / level, level) for level in ("graph", "edge")}
+    return {level: sample_store(folder / level, level) for level in ("graph", "node", "edge")}
 
 
 def copy(store, folder):
@@ -66,7 +66,7 @@ def check_verify_finds_it(store, folder, seed):
     return "verify" if message else "unharmed"
 
 
-@pytest.mark.parametrize("level", ["graph", "edge"])
+@pytest.mark.parametrize("level", ["graph", "node", "edge"])
 class TestDamage:
     def test_is_refused_on_opening(self, stores, level, tmp_path):
         for seed in range(QUICK):
@@ -219,6 +219,9 @@ def changed(store, name, place, value):
         ("edge", "label_index", (0, 1), 99, r"graph 0: the labelled pair \d+ -> 99 leaves its \d nodes"),
         ("graph", "split_val", 0, 3, "graph 3 is in the splits 'train' and 'val'"),
         ("graph", "split_val", 0, 26, "split 'val' names a graph twice"),
+        ("node", "node_split", 0, 4, r"node_split holds numbers outside 0\.\.3"),
+        ("node", "node_split", slice(None), 1, "the splits do not name the graphs whose nodes are in them"),
+        ("node", "split_val", 0, 3, "the splits do not name the graphs whose nodes are in them"),
     ],
 )
 def test_verify_looks_at_what_the_numbers_mean(stores, tmp_path, level, name, place, value, message):
@@ -242,6 +245,7 @@ def test_opening_looks_at_what_is_cheap(stores, tmp_path):
         ({"edge_ptr": np.array(store.array("edge_ptr"), dtype=np.float32)}, "do not fit together"),
         ({"x": np.array(store.array("x"), dtype=np.float32)}, "do not fit together"),
         ({"split_val": outside}, r"split_val names graphs outside 0\.\.29"),
+        ({"node_split": np.ones(int(pointers[-1]), dtype=np.uint8)}, "do not fit together"),
     ):
         folder = copy(store, tmp_path / str(len(os.listdir(tmp_path))))
         forge(folder, **arrays)

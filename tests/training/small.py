@@ -61,3 +61,28 @@ def recipe_of(model, *overrides):
     return grit.load_recipe(
         "zinc", f"model.name={model}", *[each for each in SMALL if "model." not in each], *overrides
     )
+
+
+def divided_graph(num_nodes=60, seed=0, kind="classes"):
+    """One graph of two communities whose nodes are divided by masks; the feature says little about the class.
+
+    The targets are classes, or numbers far from 0.
+    """
+    rng = np.random.default_rng(seed)
+    community = rng.integers(0, 2, num_nodes)
+    same = community[:, None] == community
+    upper = np.triu(rng.random(same.shape) < np.where(same, 0.2, 0.02), 1)
+    part = rng.permutation(np.arange(num_nodes) % 4)  # 0 train, 1 val, 2 test, 3 none
+    y = torch.from_numpy(community)
+    x = torch.from_numpy(rng.normal(size=(num_nodes, 3)) + 0.5 * community[:, None]).float()
+    return Data(
+        x=x,
+        edge_index=torch.from_numpy(np.stack(np.nonzero(upper | upper.T))),
+        y=y if kind == "classes" else y.float() * 10 + 1000 + x[:, :1].mean(1),
+        **{f"{name}_mask": torch.from_numpy(part == number) for number, name in enumerate(("train", "val", "test"))},
+    )
+
+
+def node_recipe(*overrides):
+    """As `small_recipe`, for nodes."""
+    return grit.load_recipe("own-nodes", *SMALL, "model.dropout=0.0", *overrides)

@@ -32,6 +32,8 @@ class Loader:
         share: (k, p): of every batch, take the k-th of p parts, for p processes that work on it together.
         num_workers: Processes that prepare batches ahead; 0 prepares them in this one.
         pin_memory: Whether batches are page-locked for a GPU.
+        split: Of a store that `divides_nodes`, which needs it: whose targets the batches carry, those of other nodes being
+            unknown (NaN); ``all`` for every target. Other stores need none.
     """
 
     def __init__(
@@ -47,11 +49,17 @@ class Loader:
         share: tuple[int, int] = (0, 1),
         num_workers: int = 0,
         pin_memory: bool = False,
+        split: str | None = None,
     ) -> None:
         if batch_size < 1 or (max_pairs is not None and max_pairs < 1) or num_workers < 0:
             raise GritError("batch_size and max_pairs must be at least 1, num_workers at least 0.")
         if len(indices) == 0:
             raise GritError(f"there are no graphs to load from {store.name}: the split is empty.")
+        if store.divides_nodes and split is None:
+            raise GritError(
+                f"the nodes of {store.name} are divided: say whose targets the batches carry, split='train', 'val', 'test', "
+                "or 'all'."
+            )
         self.store = store
         self.indices = np.asarray(indices, dtype=np.int64)
         self.batch_size, self.max_pairs = batch_size, max_pairs
@@ -59,6 +67,8 @@ class Loader:
         self.spec = spec
         self.share = share
         self.num_workers, self.pin_memory = num_workers, pin_memory
+        self.split = None if split == "all" else split
+        self._only_batch: PairBatch | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -95,18 +105,26 @@ class Loader:
         yield from self._prepared([batches[number] for number in numbers])
 
     def _prepared(self, batches: list[Array]) -> Iterator[PairBatch]:
+        if self.store.divides_nodes and self.num_graphs == 1:
+            # Every epoch is this one batch, and the encoding of one large graph takes longer than a step.
+            if self._only_batch is None:
+                self._only_batch = self._prepare(self.indices)
+            yield from (self._only_batch for _ in batches)
+            return
         if self.num_workers == 0:
-            for members in batches:
-                batch = PairBatch.from_store(self.store, members, self.spec)
-                yield batch.pin_memory() if self.pin_memory else batch
+            yield from (self._prepare(members) for members in batches)
             return
         yield from DataLoader(
-            _Batches(self.store, batches, self.spec),
+            _Batches(self.store, batches, self.spec, self.split),
             batch_size=None,
             num_workers=min(self.num_workers, len(batches)) or 0,
             pin_memory=self.pin_memory,
             worker_init_fn=_one_thread,
         )
+
+    def _prepare(self, members: Array) -> PairBatch:
+        batch = PairBatch.from_store(self.store, members, self.spec, self.split)
+        return batch.pin_memory() if self.pin_memory else batch
 
     def __iter__(self) -> Iterator[PairBatch]:
         return self.epoch(0)
@@ -118,14 +136,14 @@ class Loader:
 class _Batches(Dataset[PairBatch]):
     """The batches of one epoch by number, for worker processes."""
 
-    def __init__(self, store: GraphStore, batches: list[Array], spec: BatchSpec) -> None:
-        self.store, self.batches, self.spec = store, batches, spec
+    def __init__(self, store: GraphStore, batches: list[Array], spec: BatchSpec, split: str | None) -> None:
+        self.store, self.batches, self.spec, self.split = store, batches, spec, split
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, number: int) -> PairBatch:
-        return PairBatch.from_store(self.store, self.batches[number], self.spec)
+        return PairBatch.from_store(self.store, self.batches[number], self.spec, self.split)
 
 
 def _one_thread(worker: int) -> None:

@@ -64,9 +64,11 @@ class PairBatch(TensorTree):
         return _assemble(graphs, spec, stored=None)
 
     @classmethod
-    def from_store(cls, store: GraphStore, indices: Iterable[int] | Array | Tensor, spec: BatchSpec) -> "PairBatch":
-        """The graphs of a store with these numbers, in this order."""
-        return cls.from_graphs(store.gather(indices), spec)
+    def from_store(
+        cls, store: GraphStore, indices: Iterable[int] | Array | Tensor, spec: BatchSpec, split: str | None = None
+    ) -> "PairBatch":
+        """The graphs of a store with these numbers, in this order; ``split`` as in `GraphStore.gather`."""
+        return cls.from_graphs(store.gather(indices, split), spec)
 
     @classmethod
     def from_data_list(

@@ -53,8 +53,11 @@ def print_one(name: str, root: Path | None) -> None:
         table.add_row(label, here, there or "")
     console.print(table)
     for split in found.splits:
+        size = f"{split.graphs:,} graphs, {split.nodes:.2f} nodes, {split.edges:.2f} edges"
+        if split.counted is not None:
+            size = f"{split.counted:,} nodes of {split.graphs:,} {'graph' if split.graphs == 1 else 'graphs'}"
         console.print(
-            f"{split.name}: {split.graphs:,} graphs, {split.nodes:.2f} nodes, {split.edges:.2f} edges; {split.targets}",
+            f"{split.name}: {size}; {split.targets}",
             markup=False,
             highlight=False,
             soft_wrap=True,
@@ -63,6 +66,8 @@ def print_one(name: str, root: Path | None) -> None:
         console.print(f"note: {store.manifest.built['note']}.", markup=False, highlight=False, soft_wrap=True)
     if store.manifest.skipped and store.path is not None:
         console.print(f"skipped rows are listed in {store.path / 'skipped.csv'}", markup=False, soft_wrap=True)
+    if store.divides_nodes:
+        console.print(f"Next: grit train own-nodes dataset={name}", markup=False, highlight=False, soft_wrap=True)
 
 
 def build_with_progress(

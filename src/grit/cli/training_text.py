@@ -65,8 +65,9 @@ def train_and_show(
     say = say_to(quiet)
     store = load(recipe.dataset, options.root) if store is None else store
     say(
-        f"training {model_name(recipe)} on {store.name}: {store.split('train').size:,} graphs to learn from, "
-        f"{store.split('val').size:,} to choose by; run folder {folder}"
+        f"training {model_name(recipe)} on {store.name}: {store.split_size('train'):,} "
+        f"{'nodes' if store.divides_nodes else 'graphs'} to learn from, {store.split_size('val'):,} to choose by; "
+        f"run folder {folder}"
     )
     is_quiet = quiet or os.environ.get("RANK", "0") != "0"
     with saying_how_to_go_on(), watching(recipe.task(store.task).metric, quiet=is_quiet) as watch:

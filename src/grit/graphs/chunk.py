@@ -12,6 +12,9 @@ from grit.graphs.schema import GraphSchema
 
 Array = NDArray[Any]
 
+NODE_SPLITS = ("train", "val", "test")
+"""The splits that nodes of one graph can be divided into: ``node_split`` is 1, 2, 3 for them, and 0 for a node in none."""
+
 
 class ArrayGraph(NamedTuple):
     """One graph.
@@ -42,6 +45,7 @@ class GraphChunk:
         y: (R, T): R = B for graph-level targets, N for node-level ones, Q for labelled pairs.
         num_labels: (B,) labelled pairs of each graph, for edge-level targets.
         label_index: (2, Q) source and target of each, numbered within each graph.
+        node_split: (N,) the split of each node, see `NODE_SPLITS`, where nodes of one graph are in different splits.
     """
 
     num_nodes: Array
@@ -52,6 +56,7 @@ class GraphChunk:
     y: Array
     num_labels: Array | None = None
     label_index: Array | None = None
+    node_split: Array | None = None
 
     @classmethod
     def of(cls, graphs: Sequence[ArrayGraph]) -> "GraphChunk":
@@ -112,6 +117,8 @@ def check_chunk(chunk: GraphChunk, graphs: GraphSchema, first: int) -> None:
     _check_pairs("edge", chunk.edge_index, chunk.num_edges, chunk.num_nodes, first)
     if chunk.label_index is not None and chunk.num_labels is not None:
         _check_pairs("labelled pair", chunk.label_index, chunk.num_labels, chunk.num_nodes, first)
+    if chunk.node_split is not None:
+        _check_node_split(chunk.node_split, nodes, graphs)
 
 
 def _check_pairs(what: str, index: Array, count: Array, num_nodes: Array, first: int) -> None:
@@ -122,6 +129,30 @@ def _check_pairs(what: str, index: Array, count: Array, num_nodes: Array, first:
         graph = int(np.searchsorted(np.cumsum(count), pair, side="right"))
         source, target = index[:, pair].tolist()
         raise GritError(f"graph {first + graph}: the {what} {source} -> {target} leaves its {num_nodes[graph]} nodes.")
+
+
+def _check_node_split(node_split: Array, nodes: int, graphs: GraphSchema) -> None:
+    if graphs.level != "node":
+        raise GritError(f"only targets of nodes can be divided node by node; these are {graphs.level}-level ones.")
+    if node_split.shape != (nodes,) or node_split.dtype.kind not in "iu":
+        raise GritError(
+            f"node_split must hold one whole number for each of {nodes} nodes, got {node_split.dtype} {node_split.shape}."
+        )
+    if node_split.size and not 0 <= int(node_split.min()) <= int(node_split.max()) <= len(NODE_SPLITS):
+        raise GritError(f"node_split holds numbers outside 0..{len(NODE_SPLITS)}.")
+
+
+def graphs_of_splits(node_split: Array, num_nodes: Array) -> dict[str, Array]:
+    """Numbers of the graphs with at least one node in each split: node_split (N,), num_nodes (B,)."""
+    graph = np.repeat(np.arange(num_nodes.size), num_nodes)
+    return {name: np.unique(graph[node_split == number]) for number, name in enumerate(NODE_SPLITS, start=1)}
+
+
+def check_divided(splits: Mapping[str, Array], node_split: Array, num_nodes: Array) -> None:
+    """Raise unless splits name the graphs with nodes in them: node_split (N,), num_nodes (B,)."""
+    wanted = graphs_of_splits(node_split, num_nodes)
+    if splits.keys() != wanted.keys() or any(not np.array_equal(splits[name], wanted[name]) for name in wanted):
+        raise GritError("the splits do not name the graphs whose nodes are in them, as node_split says.")
 
 
 def check_split(name: str, members: Array, num_graphs: int) -> None:

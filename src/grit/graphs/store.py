@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_split, check_splits
+from grit.graphs.chunk import NODE_SPLITS, Array, GraphChunk, check_chunk, check_divided, check_split, check_splits
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import (
@@ -136,7 +136,10 @@ class GraphStore:
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
         check_chunk(chunk, graphs, first=0)
         members_of = {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
-        check_splits(members_of, len(chunk))
+        if chunk.node_split is None:
+            check_splits(members_of, len(chunk))
+        else:
+            check_divided(members_of, chunk.node_split, chunk.num_nodes)
         arrays = {
             "x": chunk.x,
             "edge_index": np.ascontiguousarray(chunk.edge_index.T),
@@ -150,6 +153,8 @@ class GraphStore:
         if chunk.label_index is not None and chunk.num_labels is not None:
             arrays["label_index"] = np.ascontiguousarray(chunk.label_index.T)
             arrays["label_ptr"] = np.concatenate([[0], np.cumsum(chunk.num_labels)])
+        if chunk.node_split is not None:
+            arrays["node_split"] = chunk.node_split
         manifest = Manifest(
             name=name,
             graphs=graphs,
@@ -199,6 +204,18 @@ class GraphStore:
         return splits[name]
 
     @property
+    def divides_nodes(self) -> bool:
+        """Whether nodes of one graph are in different splits, so that a split counts nodes, not graphs."""
+        return "node_split" in self._arrays
+
+    def split_size(self, name: str) -> int:
+        """How many graphs a split has; how many nodes, if the store `divides_nodes`."""
+        members = self.split(name)
+        if not self.divides_nodes:
+            return int(members.size)
+        return int((self._arrays["node_split"] == NODE_SPLITS.index(name) + 1).sum())
+
+    @property
     def skipped(self) -> list[SkippedRow]:
         """Rows of the source that gave no graph, with the reasons."""
         return self._skipped if self.path is None else read_skipped(self.path)
@@ -207,8 +224,9 @@ class GraphStore:
         return int(self._arrays["node_ptr"].size - 1)
 
     def __repr__(self) -> str:
-        splits = ", ".join(f"{name} {members.size:,}" for name, members in self.splits.items())
-        return f"GraphStore({self.name!r}, {len(self):,} graphs{f' ({splits})' if splits else ''})"
+        splits = ", ".join(f"{name} {self.split_size(name):,}" for name in self.splits)
+        nodes = f" of {len(self._arrays['x']):,} nodes" if self.divides_nodes else ""
+        return f"GraphStore({self.name!r}, {len(self):,} graphs{nodes}{f' ({splits})' if splits else ''})"
 
     def nodes_per_graph(self, indices: Array | None = None) -> Array:
         """Number of nodes of each graph, or of those given, int64."""
@@ -223,10 +241,11 @@ class GraphStore:
         return self._arrays[name]
 
     def with_splits(self, splits: Mapping[str, Array]) -> "GraphStore":
-        """The same graphs in memory, divided otherwise; also so that a graph is in two splits, if you mean that."""
+        """The same graphs in memory, divided otherwise, each with all its nodes; a graph may be in two splits."""
         for split, members in splits.items():
             check_split(split, np.asarray(members), len(self))
-        arrays = {name: values for name, values in self._arrays.items() if not name.startswith("split_")}
+        kept = (name for name in self._arrays if not name.startswith("split_") and name != "node_split")
+        arrays = {name: self._arrays[name] for name in kept}
         arrays |= {f"split_{split}": np.asarray(members) for split, members in splits.items()}
         return GraphStore(self.manifest.model_copy(update={"arrays": {}}), arrays, [], None, self.skipped)
 
@@ -242,18 +261,36 @@ class GraphStore:
         """Size of all arrays."""
         return sum(values.nbytes for values in self._arrays.values())
 
-    def targets(self, indices: Array) -> Array:
-        """Targets of these graphs, (R, T), without the graphs themselves."""
+    def targets(self, indices: Array, split: str | None = None) -> Array:
+        """Targets of these graphs, (R, T), without the graphs themselves.
+
+        Args:
+            indices: Numbers of the graphs.
+            split: If the store `divides_nodes`: only those of the nodes in this split.
+        """
         chosen = self._checked(indices) if len(indices) else np.zeros(0, dtype=np.int64)
         pointer = {"graph": None, "node": "node_ptr", "edge": "label_ptr"}[self.schema.level]
         rows = chosen
         if pointer is not None and chosen.size:
             rows, _ = self._ranges(pointer, chosen, len(self._arrays["y"]))
-        values: Array = self._arrays["y"][rows]
+        others = self._in_other_splits(rows, split)
+        values: Array = self._arrays["y"][rows if others is None else rows[~others]]
         return values
 
-    def gather(self, indices: Iterable[int] | Array | torch.Tensor) -> PackedGraphs:
-        """The graphs with these numbers, in this order, laid end to end."""
+    def in_split(self, indices: Array, split: str) -> Array:
+        """Of a store that `divides_nodes`: which nodes of these graphs are in the split, (N,)."""
+        nodes, _ = self._ranges("node_ptr", self._checked(indices), len(self._arrays["x"]))
+        others = self._in_other_splits(nodes, split)
+        return np.ones(nodes.size, dtype=bool) if others is None else ~others
+
+    def gather(self, indices: Iterable[int] | Array | torch.Tensor, split: str | None = None) -> PackedGraphs:
+        """The graphs with these numbers, in this order, laid end to end.
+
+        Args:
+            indices: Numbers of the graphs.
+            split: If the store `divides_nodes`: targets of nodes that are not in this split are unknown (NaN), so that neither
+                loss nor metrics can count them.
+        """
         chosen = self._checked(indices)
         nodes, node_ptr = self._ranges("node_ptr", chosen, self._arrays["x"].shape[0])
         edges, edge_ptr = self._ranges("edge_ptr", chosen, self._arrays["edge_index"].shape[0])
@@ -266,13 +303,18 @@ class GraphStore:
             label_index = torch.from_numpy(local + np.repeat(node_ptr[:-1], np.diff(label_ptr)))
         else:
             rows = nodes if level == "node" else chosen
+        y = _tensor(self._arrays["y"][rows])
+        others = self._in_other_splits(rows, split)
+        if others is not None:
+            y = y.float()
+            y[torch.from_numpy(others)] = torch.nan
         graphs = PackedGraphs(
             x=_tensor(self._arrays["x"][nodes]),
             edge_index=torch.from_numpy(self._arrays["edge_index"][edges].T.astype(np.int64) + first_node),
             edge_attr=_tensor(self._arrays["edge_attr"][edges]),
             node_ptr=torch.from_numpy(node_ptr),
             edge_ptr=torch.from_numpy(edge_ptr),
-            y=_tensor(self._arrays["y"][rows]),
+            y=y,
             label_index=label_index,
         )
         self._release()
@@ -308,6 +350,14 @@ class GraphStore:
         if chosen.min() < 0 or chosen.max() >= len(self):
             raise GritError(f"{self.name} has graphs 0 to {len(self) - 1}, asked for {chosen.min()} to {chosen.max()}.")
         return chosen
+
+    def _in_other_splits(self, nodes: Array, split: str | None) -> Array | None:
+        """Which of these nodes are not in the split; None where that is no question."""
+        if split is None or not self.divides_nodes:
+            return None
+        self.split(split)
+        others: Array = self._arrays["node_split"][nodes] != NODE_SPLITS.index(split) + 1
+        return others
 
     def _ranges(self, pointer: str, chosen: Array, total: int) -> tuple[Array, Array]:
         """Rows of the chosen graphs one after the other, and where each begins in the result."""

@@ -20,7 +20,7 @@ import numpy as np
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.whole_file import whole_file
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_divided, check_splits
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, damaged, sha256_of
 
@@ -54,7 +54,8 @@ def check_opened(folder: Path | None, manifest: Manifest, arrays: Mapping[str, A
 def _check_shapes(folder: Path | None, manifest: Manifest, arrays: Mapping[str, Array]) -> None:
     schema, graphs = manifest.graphs, arrays["node_ptr"].size - 1
     rows = {"graph": graphs, "node": len(arrays["x"]), "edge": len(arrays.get("label_index", ()))}[schema.level]
-    vectors = [name for name in arrays if name in ("row", "node_ptr", "edge_ptr", "label_ptr") or name[:6] == "split_"]
+    known = ("row", "node_ptr", "edge_ptr", "label_ptr", "node_split")
+    vectors = [name for name in arrays if name in known or name[:6] == "split_"]
     pairs = [name for name in ("edge_index", "label_index") if name in arrays]
     consistent = (
         graphs >= 1
@@ -63,6 +64,7 @@ def _check_shapes(folder: Path | None, manifest: Manifest, arrays: Mapping[str, 
         and all(arrays[name].dtype.kind in "iu" for name in (*vectors, *pairs))
         and all(arrays[name].size == graphs + 1 for name in vectors if name.endswith("_ptr"))
         and arrays["row"].size == graphs
+        and ("node_split" not in arrays or (schema.level == "node" and arrays["node_split"].size == rows))
         and all(arrays[name].ndim == 2 for name in ("x", "edge_attr", "y"))
         and len(arrays["edge_attr"]) == len(arrays["edge_index"])
         and len(arrays["y"]) == rows
@@ -166,8 +168,11 @@ def verify_content(
             check_targets(chunk.y, manifest.task)
             if progress is not None:
                 progress("graphs", len(chunk), graphs)
-        splits = {name: members for name, members in arrays.items() if name.startswith("split_")}
-        check_splits({name.removeprefix("split_"): members for name, members in splits.items()}, graphs)
+        splits = {name.removeprefix("split_"): each for name, each in arrays.items() if name.startswith("split_")}
+        if "node_split" in arrays:
+            check_divided(splits, arrays["node_split"], np.diff(arrays["node_ptr"].astype(np.int64)))
+        else:
+            check_splits(splits, graphs)
     except GritError as error:
         raise damaged(folder, str(error).removesuffix(".")) from None
 
@@ -192,6 +197,7 @@ def _chunk(manifest: Manifest, arrays: Mapping[str, Array], start: int, stop: in
         y=arrays["y"][targets],
         num_labels=num_labels,
         label_index=None if num_labels is None else arrays["label_index"][labels].T,
+        node_split=arrays["node_split"][nodes] if "node_split" in arrays else None,
     )
 
 

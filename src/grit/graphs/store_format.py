@@ -7,11 +7,13 @@ compares the header with the one that the manifest implies. Integers have the sm
     edge_index  (E, 2)   source, target in graph  edge_ptr   (B + 1,)   first edge of each graph
     edge_attr   (E, F)   edge features            y          (R, T)     targets, R = B, N or Q
     label_index (Q, 2), label_ptr (B + 1,)        labelled pairs, for edge-level targets only
+    node_split  (N,)     split of each node: 0 none, 1 train, 2 val, 3 test; only where nodes of one graph are divided
     row         (B,)     row of the source that each graph came from
-    split_NAME  (S,)     numbers of the graphs in a split
+    split_NAME  (S,)     numbers of the graphs in a split; with node_split, of those that have nodes in it
 
 The manifest holds the SHA-256 of every array, of the list of skipped rows, and of itself. Version 1 lacked the last two; it is
-still read.
+still read. A store with node_split has version 3, so that a grit that would train on the targets of all nodes does not open it;
+all others have version 2.
 """
 
 import csv
@@ -33,6 +35,7 @@ from grit.graphs.chunk import Array
 from grit.graphs.schema import GraphSchema, TaskSpec
 
 FORMAT_VERSION = 2
+NODE_SPLIT_VERSION = 3
 MANIFEST = "manifest.json"
 SKIPPED = "skipped.csv"
 REQUIRED = ("x", "edge_index", "edge_attr", "node_ptr", "edge_ptr", "y", "row")
@@ -105,9 +108,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         text = check_ordinary(folder / MANIFEST).read_text(encoding="utf-8")
         version = _version(text)
-        if version is not None and version > FORMAT_VERSION:
+        if version is not None and version > NODE_SPLIT_VERSION:
             raise GritError(
-                f"the store {str(folder)!r} has format version {version}, this grit reads up to {FORMAT_VERSION}. "
+                f"the store {str(folder)!r} has format version {version}, this grit reads up to {NODE_SPLIT_VERSION}. "
                 "Update grit, or build the store again."
             )
         manifest = Manifest.model_validate_json(text)

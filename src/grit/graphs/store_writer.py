@@ -11,12 +11,14 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_splits
+from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_divided, check_splits
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store_check import check_targets, remember, stamps_of
 from grit.graphs.store_format import (
+    FORMAT_VERSION,
     HEADER_BYTES,
     MANIFEST,
+    NODE_SPLIT_VERSION,
     SKIPPED,
     ArrayInfo,
     Manifest,
@@ -133,7 +135,7 @@ class StoreWriter:
         self._place = BuildingFolder(path, overwrite=overwrite)
         self._folder = self._place.store
         names = ["x", "edge_index", "edge_attr", "y", "num_nodes", "num_edges", "row"]
-        names += ["label_index", "num_labels"] if graphs.level == "edge" else []
+        names += {"graph": [], "node": ["node_split"], "edge": ["label_index", "num_labels"]}[graphs.level]
         self._spools: dict[str, _Spool] = {}
         try:
             for each in names:
@@ -164,6 +166,10 @@ class StoreWriter:
         }
         if chunk.label_index is not None and chunk.num_labels is not None:
             arrays |= {"label_index": chunk.label_index.T, "num_labels": chunk.num_labels[:, None]}
+        if chunk.node_split is not None:
+            arrays["node_split"] = chunk.node_split[:, None]
+        if self.num_graphs and self._divides_nodes != (chunk.node_split is not None):
+            raise GritError("either all graphs say which split each of their nodes is in, or none.")
         for name, values in arrays.items():
             self._spools[name].append(name, values)
         self.num_graphs += len(chunk)
@@ -190,7 +196,14 @@ class StoreWriter:
                 arrays[pointer] = self._vector(pointer, np.concatenate([[0], np.cumsum(each, dtype=np.int64)]))
         arrays["row"] = self._vector("row", _column(self._spools["row"], self._folder / "counts.tmp"))
         members_of = {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
-        check_splits(members_of, self.num_graphs)
+        if self._divides_nodes:
+            num_nodes, node_split = (
+                _column(self._spools[name], self._folder / "counts.tmp") for name in ("num_nodes", "node_split")
+            )
+            check_divided(members_of, node_split, num_nodes)
+            arrays["node_split"] = self._vector("node_split", node_split)
+        else:
+            check_splits(members_of, self.num_graphs)
         for split, members in members_of.items():
             arrays[f"split_{split}"] = self._vector(f"split_{split}", members)
         for name, spool in self._spools.items():
@@ -200,6 +213,7 @@ class StoreWriter:
         write_skipped(self._folder, skipped)
         _sync(self._folder / SKIPPED)
         manifest = Manifest(
+            version=NODE_SPLIT_VERSION if self._divides_nodes else FORMAT_VERSION,
             name=self.name,
             graphs=self.graphs,
             task=self.task,
@@ -217,6 +231,10 @@ class StoreWriter:
         self._place.put_in_place()
         self._place.close()
         return self.path
+
+    @property
+    def _divides_nodes(self) -> bool:
+        return "node_split" in self._spools and self._spools["node_split"].rows > 0
 
     def _vector(self, name: str, values: Array) -> ArrayInfo:
         dtype = np.dtype(smallest_integer(int(values.min(initial=0)), int(values.max(initial=0))))

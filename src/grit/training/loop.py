@@ -129,6 +129,7 @@ class TrainingLoop:
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
         self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
+        self.val_batches = self.loader("val")
         self.progress = RunProgress()
         self.history: list[dict[str, Any]] = []
         self._stop = False
@@ -146,6 +147,7 @@ class TrainingLoop:
             share=share,
             num_workers=self.num_workers,
             pin_memory=self.fabric.device.type == "cuda",
+            split=split,
         )
 
     def run(self) -> dict[str, Any]:
@@ -208,7 +210,7 @@ class TrainingLoop:
     def _validate(self) -> None:
         """The end of an epoch: measure, remember the best, write a line, save."""
         p, started = self.progress, time.perf_counter()
-        metrics = evaluate(self.network, self.task, self.loader("val"), self.fabric).metrics
+        metrics = evaluate(self.network, self.task, self.val_batches, self.fabric).metrics
         value = metrics[self.task.spec.metric]
         improved = self.task.is_better(value, p.best_value)
         if improved:

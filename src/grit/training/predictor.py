@@ -114,14 +114,21 @@ class Predictor:
         return self.task.metrics(outputs, targets)
 
     def predict_store(self, store: GraphStore, split: str | None = None) -> tuple[Array, Array]:
-        """Outputs and targets of a split of a store, or of all its graphs, in order."""
+        """Outputs and targets of a split of a store, or of all its graphs, in order.
+
+        Of a store whose nodes are divided (`GraphStore.divides_nodes`) those of the split's nodes.
+        """
         found = [(outputs, targets) for _, outputs, targets in self.predict_batches(store, split)]
-        return np.concatenate([outputs for outputs, _ in found]), np.concatenate([targets for _, targets in found])
+        outputs, targets = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        if split is not None and store.divides_nodes:
+            counted = store.in_split(store.split(split), split)
+            outputs, targets = outputs[counted], targets[counted]
+        return outputs, targets
 
     def predict_batches(
         self, store: GraphStore, split: str | None = None
     ) -> Iterator[tuple[PackedGraphs, Array, Array]]:
-        """The same batch by batch: graphs, outputs, targets."""
+        """Batch by batch: graphs, outputs and targets of all their nodes, targets outside the split being NaN."""
         if store.schema != self.data.graphs:
             raise GritError(
                 f"the store {store.name!r} has other features or targets than the run was trained on: nodes {store.schema.node}, "
@@ -134,6 +141,7 @@ class Predictor:
             self.spec,
             batch_size=self.recipe.train.batch_size,
             max_pairs=self.recipe.train.max_pairs,
+            split=split or "all",
         )
         for batch in loader:
             with torch.no_grad():

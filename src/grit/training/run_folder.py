@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.whole_file import ENDING, write_text
-from grit.graphs.chunk import Array
+from grit.graphs.chunk import NODE_SPLITS, Array
 from grit.graphs.schema import GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
@@ -58,8 +58,8 @@ class RunData(BaseModel):
         mean: Of the training targets, where the task standardises.
         scale: Their deviation.
         molecules: How a SMILES becomes a graph, an entry of `FEATURISERS`; None if the data is no molecules.
-        split_sizes: Graphs per split.
-        split_checksums: SHA-256 of each split's graph numbers.
+        split_sizes: Graphs per split, or nodes where nodes of one graph are in different splits.
+        split_checksums: SHA-256 of each split's graph numbers, or node numbers.
         checksum: SHA-256 over the checksums of all arrays, where the data is on disk.
         statistics: Of the training set, where the model asks for some.
     """
@@ -317,7 +317,6 @@ def _others(names: set[str], known: set[str]) -> set[str]:
 
 def describe_data(store: GraphStore, task: Task, statistics: Mapping[str, Any]) -> RunData:
     """`RunData` of a store."""
-    arrays = store.manifest.arrays
     return RunData(
         name=store.name,
         store=None if store.path is None else str(store.path.resolve()),
@@ -326,14 +325,22 @@ def describe_data(store: GraphStore, task: Task, statistics: Mapping[str, Any]) 
         mean=tuple(task.mean.tolist()),
         scale=tuple(task.scale.tolist()),
         molecules=store.manifest.molecules,
-        split_sizes={name: int(members.size) for name, members in store.splits.items()},
-        split_checksums={
-            name: arrays[f"split_{name}"].sha256 if f"split_{name}" in arrays else _checksum(members)
-            for name, members in store.splits.items()
-        },
+        split_sizes={name: store.split_size(name) for name in store.splits},
+        split_checksums=_split_checksums(store),
         checksum=_checksum_of_all(store),
         statistics=dict(statistics),
     )
+
+
+def _split_checksums(store: GraphStore) -> dict[str, str]:
+    if store.divides_nodes:
+        node_split = store.array("node_split")
+        return {name: _checksum(np.flatnonzero(node_split == k)) for k, name in enumerate(NODE_SPLITS, start=1)}
+    arrays = store.manifest.arrays
+    return {
+        name: arrays[f"split_{name}"].sha256 if f"split_{name}" in arrays else _checksum(members)
+        for name, members in store.splits.items()
+    }
 
 
 def _checksum(members: Array) -> str:

@@ -80,7 +80,7 @@ def train(
             raise GritError(
                 f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
             )
-    task = Task.fitted(recipe.task(store.task), store.targets(store.split("train")))
+    task = Task.fitted(recipe.task(store.task), store.targets(store.split("train"), "train"))
     data = describe_data(store, task, training_statistics(recipe, store))
     folder = RunFolder(run)
     with ExitStack() as held:

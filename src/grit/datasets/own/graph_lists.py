@@ -1,6 +1,6 @@
 """Your own graphs: of PyG, or of NetworkX."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from grit.datasets.own.molecule_tables import target_text
+from grit.datasets.own.node_masks import describe_division, node_splits
 from grit.datasets.own.task_inference import ColumnFacts, TaskKind, infer_targets
 from grit.datasets.pipeline.featurise_rows import Piece, batched
 from grit.datasets.pipeline.splits import random_split
 from grit.datasets.pipeline.write_store import Collected, Description, collect
 from grit.errors import GritError
-from grit.graphs.chunk import Array, GraphChunk
+from grit.graphs.chunk import Array, GraphChunk, graphs_of_splits
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
@@ -30,25 +31,39 @@ def from_pyg(
     name: str = "graphs",
     out: str | Path | None = None,
     overwrite: bool = False,
+    mask_column: int | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> GraphStore:
-    """PyG graphs: a list of ``Data``, or a PyG data set.
+    """PyG graphs: a list of ``Data``, a single one, or a PyG data set.
 
     Integer features become categories, floating ones numbers. Targets are those of `grit.graphs.convert.pack`: ``y`` of graphs
     or nodes, or ``edge_label`` of ``edge_label_index``.
 
+    If ``y`` is of nodes and the graphs carry ``train_mask``, ``val_mask`` and ``test_mask``, these divide the nodes: every split
+    reads the whole graphs, and only its own nodes count in loss and metrics (`GraphStore.divides_nodes`). Targets of nodes in no
+    mask are not kept.
+
     Args:
         graphs: The graphs.
         task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the targets if not given.
-        splits: Numbers of the graphs in train, val and test; a random division if not given.
+        splits: Numbers of the graphs in train, val and test, whatever masks they carry. If not given, the masks, or a random
+            division of the graphs if there are none.
         seed: Of that division.
         name: Of the data set.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
+        mask_column: Which column of masks of shape (n, C) to take, which hold several divisions.
+        say: Told how nodes are divided, and what to do next, a sentence at a time.
     """
+    from torch_geometric.data import Data
+
     from grit.graphs.convert import pack
 
     chunks: list[GraphChunk] = []
     level = None
+    read = 0
+    if isinstance(graphs, Data):
+        graphs = [graphs]
     for batch in batched(graphs, 512):
         packed = pack(batch)
         if packed.edge_weight is not None:
@@ -60,13 +75,30 @@ def from_pyg(
         if level not in (None, this):
             raise GritError(f"some graphs have {level}-level targets and others {this}-level ones.")
         level = this
-        chunks.append(_chunk(packed))
+        divided = None if splits is not None or level != "node" else node_splits(batch, mask_column, first=read)
+        if chunks and (chunks[0].node_split is None) != (divided is None):
+            raise GritError(
+                "some graphs carry train_mask, val_mask and test_mask and others do not; all must, or none."
+            )
+        chunks.append(replace(_chunk(packed), node_split=divided))
+        read += len(batch)
     if level is None:
         raise GritError("the list of graphs is empty; a data set needs at least one graph.")
     whole = GraphChunk.join(chunks)
-    _check_range(whole.y)
-    spec = _task_of(whole.y, task)
-    whole = replace(whole, y=_class_numbers(whole.y, spec))
+    node_split = whole.node_split
+    if mask_column is not None and node_split is None:
+        raise GritError(
+            "mask_column is for graphs whose train_mask, val_mask and test_mask divide the targets of their nodes."
+        )
+    if node_split is not None and not node_split.any():
+        raise GritError("no node is in train_mask, val_mask or test_mask: all of them are False.")
+    known = whole.y if node_split is None else whole.y[node_split > 0]
+    _check_range(known)
+    spec = _task_of(known, task)
+    y = _class_numbers(whole.y, spec)
+    whole = replace(
+        whole, y=y if node_split is None else np.where(node_split[:, None] > 0, y, np.nan).astype(np.float32)
+    )
     schema = GraphSchema(
         node=_features("x", whole.x),
         edge=_features("edge_attr", whole.edge_attr),
@@ -77,11 +109,23 @@ def from_pyg(
     description = Description(name=name, graphs=schema, task=spec, source="PyG graphs")
 
     def choose(found: Collected) -> dict[str, Array]:
+        if node_split is not None:
+            return graphs_of_splits(node_split, whole.num_nodes)
+        if splits is None and found.count < 3 and level == "node":
+            raise GritError(
+                f"{found.count} graph(s) cannot be divided into train, val and test. Divide the nodes: set data.train_mask, "
+                "val_mask and test_mask (torch_geometric.transforms.RandomNodeSplit makes them); or pass splits."
+            )
         if splits is None:
             return random_split(found.count, seed)
         return {split: np.asarray(members, dtype=np.int64) for split, members in splits.items()}
 
-    return collect(pieces, description, choose, out=None if out is None else Path(out), overwrite=overwrite)
+    store = collect(pieces, description, choose, out=None if out is None else Path(out), overwrite=overwrite)
+    if say is not None and node_split is not None:
+        say(describe_division(node_split, len(store), spec))
+        if out is not None:
+            say(f"Next: grit train own-nodes dataset={out}")
+    return store
 
 
 def from_networkx(

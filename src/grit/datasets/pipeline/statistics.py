@@ -8,13 +8,17 @@ from grit.graphs.store import GraphStore
 
 
 class SplitStatistics(NamedTuple):
-    """One split: graphs, mean nodes and edges per graph (both directions counted), and a line about the targets."""
+    """One split: graphs, mean nodes and edges per graph (both directions counted), and a line about the targets.
+
+    ``counted`` is the number of its nodes where nodes of one graph are in different splits, else None.
+    """
 
     name: str
     graphs: int
     nodes: float
     edges: float
     targets: str
+    counted: int | None = None
 
 
 class StoreStatistics(NamedTuple):
@@ -56,6 +60,7 @@ def statistics(store: GraphStore) -> StoreStatistics:
             nodes=float(nodes[members].mean()) if members.size else 0.0,
             edges=float(edges[members].mean()) if members.size else 0.0,
             targets=_targets(store, name),
+            counted=store.split_size(name) if store.divides_nodes else None,
         )
         for name, members in store.splits.items()
     )
@@ -72,7 +77,7 @@ def statistics(store: GraphStore) -> StoreStatistics:
 
 
 def _targets(store: GraphStore, split: str) -> str:
-    y = store.targets(store.split(split)).astype(np.float64)
+    y = store.targets(store.split(split), split).astype(np.float64)
     if y.size == 0:
         return ""
     missing = np.isnan(y)
