@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +16,7 @@ from grit.graphs.store import GraphStore
 from grit.learning.metrics import METRICS
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
+from grit.training.initial_weights import InitPart
 from grit.training.loop import Interrupted
 from grit.training.seeds import SeedResults, p_value, summarise
 from grit.training.train import RunOptions, train
@@ -46,6 +47,8 @@ def train_and_show(
     resume: bool,
     options: RunOptions,
     quiet: bool,
+    init: Path | None = None,
+    init_part: str = "all",
     store: GraphStore | None = None,
     last_words: bool = True,
 ) -> dict[str, Any]:
@@ -58,7 +61,17 @@ def train_and_show(
     )
     try:
         with watching(recipe.task(store.task).metric, quiet=quiet or os.environ.get("RANK", "0") != "0") as watch:
-            result = train(recipe, folder, store=store, resume=resume, options=options, watch=watch, say=say)
+            result = train(
+                recipe,
+                folder,
+                store=store,
+                resume=resume,
+                init=init,
+                init_part=cast("InitPart", init_part),
+                options=options,
+                watch=watch,
+                say=say,
+            )
     except Interrupted as error:
         raise GritError(f"{error}\nGo on with the same command and --resume.") from None
     metric = result["metric"]

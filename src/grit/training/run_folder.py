@@ -3,14 +3,17 @@
 config.yaml        the complete recipe           metrics.jsonl   one line per epoch
 data.json          what it was trained on        result.json     the final result
 environment.json   versions, commit, threads     checkpoints/    last, previous-last and best
+init.json          the weights that it began with, where these are of another run
+
+Loggers (`grit.training.loggers`) may add files of their own, such as metrics.csv. Nothing here reads them.
 
 A process that trains holds the lock ``.lock``, which the system releases when the process ends, however it ends. Every
 file but metrics.jsonl is written whole or not at all; metrics.jsonl is written again from the checkpoint on resuming. So a
 kill at any moment leaves one of these states:
 
 state      what is there                                              train begins    train --resume
-new        nothing, or data.json and environment.json alone           yes             begins
-begun      config.yaml, which is written last; no checkpoint yet      yes, anew       begins anew: nothing was learned yet
+new        nothing, or data.json, environment.json, init.json alone   yes             begins, with the weights of init.json
+begun      config.yaml, which is written last; no checkpoint yet      yes, anew       begins anew, in the same way
 trained    a checkpoint, ``last`` or ``previous-last``                refused         goes on from it
 finished   result.json                                                refused         gives the result
 foreign    something that is not of a run                             refused         refused
@@ -45,6 +48,7 @@ from grit.recipe.load import load_saved_recipe, recipe_yaml
 from grit.training.checkpoint import previous
 
 LOCK = ".lock"
+INIT = "init.json"
 RunState = Literal["new", "begun", "trained", "finished", "foreign"]
 
 
@@ -112,7 +116,7 @@ class RunFolder:
             if (self.path / "config.yaml").is_file():
                 return "begun"
             names = {path.name for path in self.path.iterdir() if not path.name.endswith(ENDING)}
-            return "foreign" if names - {LOCK, "data.json", "environment.json", "checkpoints"} else "new"
+            return "foreign" if names - {LOCK, INIT, "data.json", "environment.json", "checkpoints"} else "new"
         except OSError as error:
             raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
 
@@ -154,16 +158,24 @@ class RunFolder:
         finally:
             lock.release()
 
-    def begin(self, recipe: Recipe, data: RunData) -> None:
-        """Make it the folder of a new run; what a run without a checkpoint left there goes."""
+    def begin(self, recipe: Recipe, data: RunData, init: str | None = None) -> None:
+        """Make it the folder of a new run; what a run without a checkpoint left there goes.
+
+        Args:
+            recipe: What is trained.
+            data: On which data.
+            init: The text of ``init.json``, where the run begins with weights of another.
+        """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            for left in (self.metrics, self.best):
+            for left in (self.metrics, self.best, *([self.path / INIT] if init is None else [])):
                 left.unlink(missing_ok=True)
         except OSError as error:
             raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
         self.write("environment.json", json.dumps(environment(), indent=1) + "\n")
         self.write("data.json", data.model_dump_json(indent=1) + "\n")
+        if init is not None:
+            self.write(INIT, init)
         self.write("config.yaml", recipe_yaml(recipe))  # last: where it is, the others are
 
     @classmethod

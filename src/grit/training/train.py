@@ -20,9 +20,20 @@ from grit.files.whole_file import remove_abandoned
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
 from grit.memory import keep_freed_memory
-from grit.recipe.builder import training_statistics
+from grit.recipe.builder import build_model, training_statistics
 from grit.recipe.config import Recipe
 from grit.training.device import check_device
+from grit.training.dotted import different_keys, dotted
+from grit.training.initial_weights import (
+    InitPart,
+    InitRecord,
+    check_same_init,
+    find_initial_weights,
+    read_record,
+    recorded_weights,
+    tell_taken,
+)
+from grit.training.loggers import RunLog
 from grit.training.loop import Event, TrainingLoop
 from grit.training.run_folder import RunData, RunFolder, describe_data
 
@@ -36,6 +47,7 @@ class RunOptions(NamedTuple):
         num_workers: Processes that prepare batches.
         compile_model: Whether the model goes through ``torch.compile``.
         root: Folder of the data sets.
+        log: Entries of `LOGGERS` that are given every epoch.
     """
 
     device: str = "auto"
@@ -43,6 +55,7 @@ class RunOptions(NamedTuple):
     num_workers: int = 0
     compile_model: bool = False
     root: Path | None = None
+    log: tuple[str, ...] = ()
 
 
 def train(
@@ -51,6 +64,8 @@ def train(
     *,
     store: GraphStore | None = None,
     resume: bool = False,
+    init: str | Path | None = None,
+    init_part: InitPart = "all",
     options: RunOptions | None = None,
     watch: Callable[[Event], None] | None = None,
     say: Callable[[str], None] | None = None,
@@ -64,7 +79,10 @@ def train(
         run: The run folder.
         store: The data; that of ``recipe.dataset`` if not given.
         resume: Whether to go on with an existing folder. One that does not exist is begun.
-        options: Device, saving, workers.
+        init: A run folder or a file of weights that a new run begins with, where names and shapes fit; see
+            `grit.training.initial_weights`. A run that is resumed does not read it again.
+        init_part: ``all``, or ``encoder`` for everything but the head.
+        options: Device, saving, workers, loggers.
         watch: Told of every step and epoch.
         say: Told of what the user should know, a sentence at a time.
 
@@ -72,6 +90,8 @@ def train(
         What is written to ``result.json``.
     """
     options = RunOptions() if options is None else options
+    say = say or (lambda line: None)
+    log = RunLog(options.log)  # an error in a name before the work
     keep_freed_memory()
     fabric = make_fabric(recipe.train.precision, options.device)
     store = load(recipe.dataset, options.root) if store is None else store
@@ -84,14 +104,26 @@ def train(
     statistics = training_statistics(recipe, store)
     data = describe_data(store, task, statistics)
     folder = RunFolder(run)
-    if fabric.is_global_zero:
-        folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
+    record: InitRecord | None = None
+    # Errors before even the lock is made in somebody's folder.
+    if fabric.is_global_zero and not folder.has_work(resume=resume):
+        if init is not None:
+            network = build_model(recipe, store.schema, statistics=statistics)
+            record = find_initial_weights(init, init_part, recipe, network)
+        elif resume:
+            record = read_record(folder)  # of a run that was killed before it learned anything
     with folder.held() if fabric.is_global_zero else nullcontext():
         # The first process looks: the others might already see what it has made.
-        goes_on = fabric.broadcast(fabric.is_global_zero and _start(folder, recipe, data, resume=resume))
+        goes_on = fabric.broadcast(fabric.is_global_zero and _start(folder, recipe, data, record, resume=resume))
+        if goes_on:
+            check_same_init(folder, init, init_part)
         result = folder.result() if goes_on else None
         if result is not None:
+            if fabric.is_global_zero:
+                log.of_finished(recipe, folder, result)
             return result
+        if record is not None and not goes_on:
+            tell_taken(record, say)
         seed = recipe.train.seed + fabric.global_rank
         torch.manual_seed(seed)
         random.seed(seed)
@@ -106,12 +138,14 @@ def train(
             num_workers=options.num_workers,
             compile_model=options.compile_model,
             watch=watch,
+            log=log.epoch,
             statistics=statistics,
+            initial=None if goes_on else recorded_weights(folder, recipe),
         )
-        return _run(loop, goes_on, say or (lambda line: None))
+        return _run(loop, goes_on, log, say)
 
 
-def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) -> bool:
+def _start(folder: RunFolder, recipe: Recipe, data: RunData, record: InitRecord | None, *, resume: bool) -> bool:
     """Make the folder ready; whether there is training in it to go on with."""
     remove_abandoned(
         folder.checkpoints
@@ -119,18 +153,20 @@ def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) ->
     if folder.has_work(resume=resume):
         _check_same(folder, recipe, data)
         return True
-    folder.begin(recipe, data)
+    folder.begin(recipe, data, None if record is None else record.model_dump_json(indent=1) + "\n")
     return False
 
 
-def _run(loop: TrainingLoop, goes_on: bool, say: Callable[[str], None]) -> dict[str, Any]:
+def _run(loop: TrainingLoop, goes_on: bool, log: RunLog, say: Callable[[str], None]) -> dict[str, Any]:
     if goes_on:
         note = loop.resume()
         if note:
             say(note)
         say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
     try:
-        result = loop.run()
+        with log.of_run(loop.recipe, loop.folder, loop.history) if loop.fabric.is_global_zero else nullcontext():
+            result = loop.run()
+            log.result = result
     except RuntimeError as error:
         if loop.fabric.world_size == 1:
             raise
@@ -181,18 +217,10 @@ def _leave_processes() -> None:
         dist.destroy_process_group()
 
 
-def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """``{"train": {"lr": 1}}`` -> ``{"train.lr": 1}``."""
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found
-
-
 def _check_same(folder: RunFolder, recipe: Recipe, data: RunData) -> None:
-    begun, asked = _leaves(folder.recipe().model_dump()), _leaves(recipe.model_dump())
+    begun, asked = dotted(folder.recipe().model_dump()), dotted(recipe.model_dump())
     if begun != asked:
-        changed = [key for key in {**begun, **asked} if begun.get(key) != asked.get(key)]
+        changed = different_keys(begun, asked)
         shown = ", ".join(f"{key} was {begun.get(key)}, is now {asked.get(key)}" for key in changed[:4])
         raise GritError(
             f"the run {str(folder.path)!r} was begun with another configuration ({shown}{', ...' if changed[4:] else ''}). "
