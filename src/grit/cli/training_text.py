@@ -18,6 +18,7 @@ from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
 from grit.training.initial_weights import InitPart
 from grit.training.loop import Interrupted
+from grit.training.run_list import model_name
 from grit.training.seeds import SeedResults, p_value, summarise
 from grit.training.train import RunOptions, train
 
@@ -88,14 +89,6 @@ def train_and_show(
     if last_words:
         say(f"Next: grit evaluate {folder}, or {prediction_command(folder, store.manifest.molecules, store.path)}")
     return result
-
-
-def model_name(recipe: Recipe) -> str:
-    """The model of a recipe with its size, where it has one."""
-    name, options = recipe.model.name.upper(), recipe.model.options()
-    if not {"num_layers", "hidden_dim"} <= options.keys():
-        return name
-    return f"{name} ({options['num_layers']} layers of {options['hidden_dim']})"
 
 
 def prediction_command(run: Path, molecules: str | None, store: str | Path | None) -> str:

@@ -144,7 +144,8 @@ class RunFolder:
         """Keep other processes from changing the folder, which is made if it is not there."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / LOCK, timeout=0, thread_local=False)
+            # Half a second, because `grit runs` may be looking whether the folder is held.
+            lock = FileLock(self.path / LOCK, timeout=0.5, thread_local=False)
             lock.acquire()
         except Timeout:
             raise GritError(

@@ -151,7 +151,8 @@ def _start(folder: RunFolder, recipe: Recipe, data: RunData, record: InitRecord 
         folder.checkpoints
     )  # in the folder itself every file is written again, which removes its leftovers
     if folder.has_work(resume=resume):
-        _check_same(folder, recipe, data)
+        check_same(folder, recipe)
+        _check_same_data(folder, data)
         return True
     folder.begin(recipe, data, None if record is None else record.model_dump_json(indent=1) + "\n")
     return False
@@ -217,7 +218,8 @@ def _leave_processes() -> None:
         dist.destroy_process_group()
 
 
-def _check_same(folder: RunFolder, recipe: Recipe, data: RunData) -> None:
+def check_same(folder: RunFolder, recipe: Recipe) -> None:
+    """Raise if a run was begun with another configuration."""
     begun, asked = dotted(folder.recipe().model_dump()), dotted(recipe.model_dump())
     if begun != asked:
         changed = different_keys(begun, asked)
@@ -226,6 +228,9 @@ def _check_same(folder: RunFolder, recipe: Recipe, data: RunData) -> None:
             f"the run {str(folder.path)!r} was begun with another configuration ({shown}{', ...' if changed[4:] else ''}). "
             "Resume it with the overrides that it was begun with, or begin a new one with --run."
         )
+
+
+def _check_same_data(folder: RunFolder, data: RunData) -> None:
     before = folder.data()  # of runs begun by older versions one or both are not known
     other_splits = before.split_checksums and before.split_checksums != data.split_checksums
     other_data = None not in (before.checksum, data.checksum) and before.checksum != data.checksum
