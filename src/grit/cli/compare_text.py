@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 
 from rich.console import Console
@@ -43,7 +44,7 @@ def comparison_json(runs: Sequence[ComparedRun]) -> str:
     reason = why_no_test(groups)
     return json.dumps(
         {
-            "runs": [{**run.summary.as_dict(), "seed": run.seed, "curve": run.curve} for run in runs],
+            "runs": [{**run.summary.as_dict(), "seed": run.seed, "curve": _finite(run.curve)} for run in runs],
             "differences": differences(runs),
             "groups": [{"runs": [run.name for run in group.runs], "test": group.values} for group in groups],
             "tests": [vars(test) for test in group_tests(groups)] if reason is None else [],
@@ -129,6 +130,11 @@ def _mean(results: SeedResults) -> str:
     if results.runs == 0:
         return "-"
     return f"{results.mean:.4f}" + (f" ± {results.sd:.4f}" if results.runs > 1 else "")
+
+
+def _finite(curve: Sequence[float]) -> list[float | None]:
+    """JSON knows neither NaN nor infinity."""
+    return [value if isfinite(value) else None for value in curve]
 
 
 def _letter(number: int) -> str:

@@ -49,6 +49,8 @@ def sweep_and_show(
     say = say_to(quiet)
 
     def train_one(run: SweepRun, place: Path, store: GraphStore) -> dict[str, Any]:
+        if RunFolder(place).state() != "finished":
+            say(f"training {place}")
         with watching(run.recipe.task(store.task).metric, quiet=quiet) as watch:
             return train(run.recipe, place, store=store, resume=True, options=options, watch=watch, say=say)
 

@@ -125,7 +125,7 @@ def why_no_test(groups: Sequence[SeedGroup]) -> str | None:
     few = [group.runs[0].name for group in groups if len(group.values) < 2]
     if few:
         return (
-            f"a test takes two finished seeds or more of each configuration; {', '.join(few[:4])} has fewer. "
+            f"a test takes two finished seeds or more of each configuration; there are fewer of {', '.join(few[:4])}. "
             "`grit train RECIPE --seeds 0,1,2,3` trains several"
         )
     if any(group.results.sd == 0 for group in groups):
