@@ -1,6 +1,8 @@
 """``grit runs``: what is in the folders, whatever state they are in."""
 
+import errno
 import json
+import os
 import shutil
 
 import pytest
@@ -107,6 +109,21 @@ def test_a_broken_folder_is_listed_with_the_reason_among_the_others(runs, comman
     assert reason in found["runs/a"]["reason"]
     assert found["runs/deep/b"]["state"] == "finished"
     assert "runs/a cannot be read: " in command("runs")
+
+
+def test_a_folder_that_cannot_be_opened_is_listed(runs, command, monkeypatch):
+    def refuse(path, real=os.scandir):  # root may read everything, so permissions alone show nothing
+        if str(path).endswith("deep"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(
+        os, "listdir", lambda path, real=os.listdir: refuse(path) if "deep" in str(path) else real(path)
+    )
+    found = listed(command)
+    assert (found["runs/deep"]["state"], found["runs/a"]["state"]) == ("broken", "finished")
+    assert "Permission denied" in found["runs/deep"]["reason"]
 
 
 def test_order(runs, command):

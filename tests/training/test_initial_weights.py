@@ -13,6 +13,7 @@ from grit.errors import GritError
 from grit.training.checkpoint import read_checkpoint
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
+from tests.golden import Case
 from tests.training.small import recipe_of, small_recipe, small_store
 
 ALWAYS = RunOptions(device="cpu", checkpoint_seconds=0)
@@ -86,7 +87,16 @@ def test_what_does_not_fit_keeps_its_own_values_and_is_told(store, first, tmp_pa
     assert "model.num_layers was 2, is now 3" in text
 
 
-def test_a_file_of_weights_and_one_of_the_released_code(store, tmp_path):
+def test_a_checkpoint_of_the_released_code(store, tmp_path):
+    case = Case("model_zinc_l2_steps")
+    recipe = grit.load_recipe("zinc", "model.num_layers=2", "train.warmup_epochs=0", *STILL)
+    torch.save({"model_state": case.under("sd.")}, tmp_path / "released.ckpt")
+    train(recipe, tmp_path / "run", store=store, init=tmp_path / "released.ckpt", options=ALWAYS)
+    wanted = dict(grit.load_reference_checkpoint(case.under("sd."), recipe).named_parameters())
+    assert same(read_checkpoint(tmp_path / "run" / "checkpoints" / "last.safetensors").under("model."), wanted, wanted)
+
+
+def test_files_of_weights(store, tmp_path):
     recipe = small_recipe(*STILL)
     weights = {name: torch.full_like(value, 0.25) for name, value in grit.build_model(recipe).named_parameters()}
     save_file(weights, tmp_path / "mine.safetensors")

@@ -90,6 +90,7 @@ def summary_of(path: Path) -> RunSummary:
     """A run in a few figures, whatever state its folder is in."""
     changed = 0.0
     try:
+        os.listdir(path)  # says why, if it cannot be read
         changed = max(path.joinpath(name).stat().st_mtime for name in _SIGNS if path.joinpath(name).exists())
         return _summary(RunFolder(path), changed)
     except (GritError, OSError, ValueError, LookupError, TypeError) as error:
@@ -144,11 +145,13 @@ def _is_held(folder: RunFolder) -> bool:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    for path, subfolders, files in os.walk(folder):
+    unreadable: list[OSError] = []
+    for path, subfolders, files in os.walk(folder, onerror=unreadable.append):
         if _SIGNS & {*files, *subfolders}:
             subfolders.clear()  # whatever is in a run belongs to it
             yield Path(path)
         subfolders.sort()
+    yield from (Path(error.filename) for error in unreadable)
 
 
 def _by_metric(run: RunSummary) -> tuple[Any, ...]:
