@@ -1,14 +1,13 @@
 """What ``grit compare`` prints and draws."""
 
-import json
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grit.cli.json_text import json_text
 from grit.cli.picture_files import save
 from grit.cli.runs_text import figure
 from grit.cli.text_plot import MARKS, text_plot
@@ -42,9 +41,9 @@ def comparison_json(runs: Sequence[ComparedRun]) -> str:
     """The same for machines."""
     groups = seed_groups(runs)
     reason = why_no_test(groups)
-    return json.dumps(
+    return json_text(
         {
-            "runs": [{**run.summary.as_dict(), "seed": run.seed, "curve": _finite(run.curve)} for run in runs],
+            "runs": [{**run.summary.as_dict(), "seed": run.seed, "curve": run.curve} for run in runs],
             "differences": differences(runs),
             "groups": [{"runs": [run.name for run in group.runs], "test": group.values} for group in groups],
             "tests": [vars(test) for test in group_tests(groups)] if reason is None else [],
@@ -130,11 +129,6 @@ def _mean(results: SeedResults) -> str:
     if results.runs == 0:
         return "-"
     return f"{results.mean:.4f}" + (f" ± {results.sd:.4f}" if results.runs > 1 else "")
-
-
-def _finite(curve: Sequence[float]) -> list[float | None]:
-    """JSON knows neither NaN nor infinity."""
-    return [value if isfinite(value) else None for value in curve]
 
 
 def _letter(number: int) -> str:

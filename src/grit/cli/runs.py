@@ -1,11 +1,11 @@
 """``grit runs [FOLDER ...]``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grit.cli.json_text import json_text
 from grit.cli.options import Json, Plugins
 
 
@@ -23,6 +23,6 @@ def runs(
 
     found = list_runs(folders or [Path("runs")], sort)
     if as_json:
-        print(json.dumps([run.as_dict() for run in found]))
+        print(json_text([run.as_dict() for run in found]))
     else:
         print_runs(found)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grit.cli.json_text import json_text
 from grit.cli.training_progress import watching
 from grit.cli.training_text import say_to
 from grit.errors import GritError
@@ -63,7 +64,7 @@ def sweep_and_show(
         raise GritError(f"{error}\nGo on with the same command.") from None
     combinations = ranking(results)
     if quiet:
-        print(json.dumps([_plain(each) for each in combinations]))
+        print(json_text([_plain(each) for each in combinations]))
     else:
         _print_table(combinations)
         say(f"one line per run: {folder / 'sweep.csv'}")
