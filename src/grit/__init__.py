@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from grit.recipe.plugins import load_plugin
     from grit.recipe.reference_weights import load_reference_checkpoint
     from grit.training.estimators import GritClassifier, GritRegressor
+    from grit.training.loggers import LOGGERS
     from grit.training.predictor import load
     from grit.training.train import train
 
@@ -55,6 +56,7 @@ _HOME = {
     "GritLayer": "grit.nn.layer",
     "GritRegressor": "grit.training.estimators",
     "HEADS": "grit.nn.heads",
+    "LOGGERS": "grit.training.loggers",
     "LOSSES": "grit.learning.losses",
     "METRICS": "grit.learning.metrics",
     "MODELS": "grit.models",
@@ -82,6 +84,7 @@ __all__ = [
     "DATASETS",
     "ENCODINGS",
     "HEADS",
+    "LOGGERS",
     "LOSSES",
     "METRICS",
     "MODELS",

@@ -61,6 +61,31 @@ def act_train(folder: Path) -> None:
     _as_a_user(lambda resume: train(recipe, folder / "run", store=store, resume=resume, options=OPTIONS))
 
 
+def prepare_init(folder: Path) -> None:
+    prepare_store(folder)
+    store = load(str(folder.parent / "store"))
+    train(small_recipe("train.epochs=1"), folder.parent / "source", store=store, options=OPTIONS)
+
+
+def act_init(folder: Path) -> None:
+    """Begin with the weights of another run, and log; who resumes does not name the weights again."""
+    store = load(str(folder.parent / "store"))
+    recipe = small_recipe("train.epochs=2", "train.batch_size=20", "train.seed=1")
+    options = OPTIONS._replace(log=("csv",))
+
+    def command(resume: bool) -> None:
+        init = None if resume else folder.parent / "source"
+        train(recipe, folder / "run", store=store, resume=resume, init=init, options=options)
+
+    _as_a_user(command)
+
+
+def result_of_init(folder: Path) -> Any:
+    logged = [line.rpartition(",")[0] for line in (folder / "run" / "metrics.csv").read_text().splitlines()]
+    taken = json.loads((folder / "run" / "init.json").read_text())["taken"]
+    return result_of_run(folder / "run"), logged, taken
+
+
 def prepare_table(folder: Path) -> None:
     rows = "".join(f"{smiles},{len(smiles)}.5\n" for smiles in SMILES)
     (folder.parent / "table.csv").write_text(f"smiles,y\n{rows}")
@@ -136,6 +161,7 @@ def result_of_store(path: Path) -> Any:
 
 SCENARIOS = {
     "train": Scenario(prepare_store, act_train, lambda folder: result_of_run(folder / "run")),
+    "init": Scenario(prepare_init, act_init, result_of_init),
     "fit": Scenario(
         prepare_table,
         act_fit,

@@ -42,7 +42,9 @@ def crash(*arguments: object, **environment: str) -> dict[str, int]:
 
 
 @needs_c
-@pytest.mark.parametrize(("scenario", "every"), [("train", 17), ("fit", 19), ("build", 13), ("rebuild", 7)])
+@pytest.mark.parametrize(
+    ("scenario", "every"), [("train", 17), ("init", 17), ("fit", 19), ("build", 13), ("rebuild", 7)]
+)
 def test_killed_before_some_file_operations(operations: Path, scenario: str, every: int) -> None:
     found = crash(scenario, "--every", every, LD_PRELOAD=str(operations))
     assert found["operations"] > 40

@@ -5,7 +5,22 @@ from importlib.metadata import entry_points
 
 import typer
 
-from grit.cli import datasets, demo, doctor, evaluate, export, fit, plot, predict, recipes, reproduce, train
+from grit.cli import (
+    compare,
+    datasets,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    fit,
+    plot,
+    predict,
+    recipes,
+    reproduce,
+    runs,
+    sweep,
+    train,
+)
 from grit.cli.failures import exit_code_of
 
 app = typer.Typer(
@@ -16,6 +31,9 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("train")(train.train)
+app.command("sweep")(sweep.sweep)
+app.command("runs")(runs.runs)
+app.command("compare")(compare.compare)
 app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)

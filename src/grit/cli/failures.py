@@ -32,6 +32,8 @@ EXTRAS = {
     "onnx": "export",
     "onnxscript": "export",
     "onnxruntime": "export",
+    "tensorboard": "log",
+    "wandb": "log",
 }
 _LIMITS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 # Neither torch nor the system's loader has an error type for it on a CPU.

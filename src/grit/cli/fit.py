@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import Compile, Device, Json, Plugins, Resume, Workers, plugin_override
+from grit.cli.options import Compile, Device, Json, Log, Plugins, Resume, Workers, plugin_override
 
 
 def fit(
@@ -26,6 +26,7 @@ def fit(
     device: Device = "auto",
     workers: Workers = 0,
     compile_model: Compile = False,
+    log: Log = None,
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +46,7 @@ def fit(
         overrides=[*(overrides or []), *plugin_override(plugin)],
         resume=resume,
         forest=forest,
-        options=RunOptions(device, num_workers=workers, compile_model=compile_model),
+        options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),
         quiet=as_json,
     )
     if as_json:

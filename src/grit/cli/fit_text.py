@@ -17,6 +17,7 @@ from grit.recipe.load import load_recipe
 from grit.recipe.presets import check_preset
 from grit.training.device import check_device
 from grit.training.fit import compare, fit_folder, fit_table, prepare_table
+from grit.training.loggers import RunLog
 from grit.training.predictor import load as load_run
 from grit.training.train import RunOptions, train
 
@@ -47,6 +48,7 @@ def fit_and_show(
     say = say_to(quiet)
     check_preset(preset)
     check_device(options.device)
+    RunLog(options.log)
     recipe = load_recipe(
         f"own-{preset}", f"train.seed={seed}", *overrides
     )  # an error in them before the work, not after it

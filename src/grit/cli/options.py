@@ -39,3 +39,7 @@ Workers = Annotated[int, typer.Option(min=0, help="Processes that prepare batche
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Use torch.compile.")]
+Log = Annotated[
+    list[str] | None,
+    typer.Option("--log", help="Also log to csv, tensorboard or wandb; may be repeated (see grit.LOGGERS)."),
+]

@@ -1,13 +1,12 @@
 """What ``grit plot`` reads, checks, writes and prints."""
 
-import io
 import os
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grit.cli.picture_files import check_picture, save
 from grit.datasets.molecules.smiles import read_smiles
 from grit.drawing.compositions import attention_figure, graph_edges, joined_pairs, rrwp_figure
 from grit.drawing.graph_drawing import Drawing, GraphDrawing
@@ -19,10 +18,6 @@ from grit.studies.figures import walks
 from grit.training.attention_maps import attention_maps
 from grit.training.predictor import load
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PICTURES = (".png", ".svg", ".pdf")
 MAX_NODES = 400  # more cannot be told apart in a picture, and every pair of nodes may be a link
 MAX_STEPS, MAX_PANELS = 100, 16
 
@@ -87,27 +82,6 @@ def parse_steps(text: str) -> list[int]:
             "such as --steps 1,2,4,8,16."
         )
     return chosen
-
-
-def check_picture(out: Path) -> None:
-    """Raise unless a picture can be written there, before anything is computed."""
-    if out.suffix.lower() not in PICTURES:
-        raise GritError(f"cannot write {str(out)!r}: its ending must be one of {', '.join(PICTURES)}. Change -o.")
-    if not out.parent.is_dir():
-        raise GritError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}. Make it, or change -o.")
-
-
-def save(figure: "Figure", out: Path) -> None:
-    """Write a figure in the form that the ending says."""
-    content = io.BytesIO()
-    form = out.suffix.lower()[1:]
-    # Without a date the same picture is the same file.
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    figure.savefig(content, format=form, dpi=200, bbox_inches="tight", metadata=metadata)
-    try:
-        out.write_bytes(content.getvalue())
-    except OSError as error:
-        raise GritError(f"cannot write {str(out)!r}: {error.strerror}.") from None
 
 
 def _drawing_of(source: str) -> tuple[Drawing, Array, str]:

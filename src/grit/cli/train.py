@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import Compile, Device, Json, Plugins, Resume, Root, Workers, plugin_override
+from grit.cli.options import Compile, Device, Json, Log, Plugins, Resume, Root, Workers, plugin_override
 
 
 def train(
@@ -20,12 +20,17 @@ def train(
     seeds: Annotated[
         str | None, typer.Option(help="Several seeds, e.g. 0,1,2,3; finished ones are not run again.")
     ] = None,
+    init: Annotated[
+        Path | None, typer.Option(help="Begin with the weights of a run folder or a checkpoint file, where they fit.")
+    ] = None,
+    init_part: Annotated[str, typer.Option(help="all, or encoder: everything but the head")] = "all",
     resume: Resume = False,
     device: Device = "auto",
     workers: Workers = 0,
     compile_model: Compile = False,
     save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints within an epoch.")] = 60.0,
     root: Root = None,
+    log: Log = None,
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
@@ -43,11 +48,12 @@ def train(
     elif recipe not in names() and (Path(recipe) / "config.yaml").is_file():
         raise GritError(f"{recipe!r} is a run folder: add --resume to go on with it.")
     chosen = scale_warmup(read(*changes), read(), changes, say_to(as_json))
-    options = RunOptions(device, save_every, workers, compile_model, root)
+    options = RunOptions(device, save_every, workers, compile_model, root, tuple(log or ()))
+    show = partial(train_and_show, init=init, init_part=init_part, options=options, quiet=as_json)
     name = Path(recipe).stem
     if seeds is None:
         folder = run or Path("runs") / f"{name}-seed{chosen.train.seed}"
-        result = train_and_show(chosen, folder, resume=resume, options=options, quiet=as_json)
+        result = show(chosen, folder, resume=resume)
         if as_json:
             print(json_text(result))
         return
@@ -55,5 +61,5 @@ def train(
     for seed in parse_seeds(seeds):
         seeded = scale_warmup(read(*changes, f"train.seed={seed}"), read(), changes, None)
         folder = (run or Path("runs") / name) / f"seed{seed}"
-        results.append(train_and_show(seeded, folder, resume=True, options=options, quiet=as_json))
+        results.append(show(seeded, folder, resume=True))
     print_several(chosen, results, as_json)

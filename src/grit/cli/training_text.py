@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +17,8 @@ from grit.graphs.store import GraphStore
 from grit.learning.metrics import METRICS
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
+from grit.training.initial_weights import InitPart
+from grit.training.run_list import model_name
 from grit.training.seeds import SeedResults, p_value, summarise
 from grit.training.train import RunOptions, train
 
@@ -58,6 +60,8 @@ def train_and_show(
     resume: bool,
     options: RunOptions,
     quiet: bool,
+    init: Path | None = None,
+    init_part: str = "all",
     store: GraphStore | None = None,
     last_words: bool = True,
 ) -> dict[str, Any]:
@@ -71,7 +75,17 @@ def train_and_show(
     )
     is_quiet = quiet or os.environ.get("RANK", "0") != "0"
     with saying_how_to_go_on(), watching(recipe.task(store.task).metric, quiet=is_quiet) as watch:
-        result = train(recipe, folder, store=store, resume=resume, options=options, watch=watch, say=say)
+        result = train(
+            recipe,
+            folder,
+            store=store,
+            resume=resume,
+            init=init,
+            init_part=cast("InitPart", init_part),
+            options=options,
+            watch=watch,
+            say=say,
+        )
     metric = result["metric"]
     for split in ("val", "test"):
         if split in result:
@@ -86,14 +100,6 @@ def train_and_show(
     if last_words:
         say(f"Next: grit evaluate {folder}, or {prediction_command(folder, store.manifest.molecules, store.path)}")
     return result
-
-
-def model_name(recipe: Recipe) -> str:
-    """The model of a recipe with its size, where it has one."""
-    name, options = recipe.model.name.upper(), recipe.model.options()
-    if not {"num_layers", "hidden_dim"} <= options.keys():
-        return name
-    return f"{name} ({options['num_layers']} layers of {options['hidden_dim']})"
 
 
 def prediction_command(run: Path, molecules: str | None, store: str | Path | None) -> str:

@@ -8,7 +8,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import isfinite
@@ -28,7 +28,7 @@ from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_checkpoint, read_last, rng_tensors, set_rng, write_checkpoint
 from grit.training.evaluation import evaluate
-from grit.training.run_folder import RunData, RunFolder
+from grit.training.run_folder import INIT, RunData, RunFolder
 
 
 @dataclass
@@ -102,6 +102,8 @@ class TrainingLoop:
         num_workers: Processes that prepare batches.
         compile_model: Whether the model goes through ``torch.compile``.
         watch: Told of every step and epoch.
+        log: Given the line of ``metrics.jsonl`` of every epoch, once a checkpoint holds it.
+        initial: Weights to begin with, by name; the others are those of the seed.
     """
 
     def __init__(
@@ -117,15 +119,19 @@ class TrainingLoop:
         num_workers: int = 0,
         compile_model: bool = False,
         watch: Callable[[Event], None] | None = None,
+        log: Callable[[dict[str, Any]], None] | None = None,
+        initial: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.recipe, self.store, self.folder, self.fabric, self.task = recipe, store, folder, fabric, task
         self.config = recipe.train
         # From memory: the files may be edited while the run goes on, which does not change what is trained.
         self.described = {"recipe": recipe.model_dump(mode="json"), "data": data.model_dump(mode="json")}
         self.checkpoint_seconds = checkpoint_seconds
-        self.watch = watch
+        self.watch, self.log = watch, log
         self.num_workers = num_workers
         self.network = build_model(recipe, store.schema, statistics=data.statistics)
+        if initial is not None:
+            load_weights(self.network, {**self.network.state_dict(), **initial}, str(folder.path / INIT))
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
         self.model, self.optimizer = fabric.setup(_Unwrapped(prepared), build_optimizer(self.network, self.config))
         self.train_batches = self.loader("train", shuffle=True, share=(fabric.global_rank, fabric.world_size))
@@ -228,6 +234,8 @@ class TrainingLoop:
         p.seconds += time.perf_counter() - started
         self._append({**line, "seconds": p.seconds})
         self.save()
+        if self.log is not None and self.fabric.is_global_zero:
+            self.log(self.history[-1])
         self._tell(Event(epoch, self.config.epochs, done, done, 0, train_loss, metrics))
 
     def _finish(self) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 config.yaml        the complete recipe           metrics.jsonl   one line per epoch
 data.json          what it was trained on        result.json     the final result
 environment.json   versions, commit, threads     checkpoints/    last, previous-last and best
+init.json          the weights that it began with, where these are of another run
+
+Loggers (`grit.training.loggers`) may add files of their own, such as metrics.csv. Nothing here reads them.
 
 A process that trains holds the lock ``.lock``, which the system releases when the process ends, however it ends. Every
 file but metrics.jsonl is written whole or not at all; metrics.jsonl is written again from the checkpoint on resuming. So a
 kill at any moment leaves one of these states:
 
 state      what is there                                              train begins    train --resume
-new        nothing, or data.json and environment.json alone           yes             begins
-begun      config.yaml, which is written last; no checkpoint yet      yes, anew       begins anew: nothing was learned yet
+new        nothing, or data.json, environment.json, init.json alone   yes             begins, with the weights of init.json
+begun      config.yaml, which is written last; no checkpoint yet      yes, anew       begins anew, in the same way
 trained    a checkpoint, ``last`` or ``previous-last``                refused         goes on from it
 finished   result.json                                                refused         gives the result
 foreign    something else, or a file of such a name that no run       refused         refused
@@ -44,6 +47,7 @@ from grit.training.checkpoint import previous
 from grit.training.environment import environment
 
 LOCK = ".lock"
+INIT = "init.json"
 RunState = Literal["new", "begun", "trained", "finished", "foreign"]
 
 
@@ -135,13 +139,15 @@ class RunFolder:
             "environment.json": self._has_environment,
             "data.json": self._has_data,
             "config.yaml": self._has_recipe,
+            INIT: self._has_init,
         }
         names = {path.name for path in self.path.iterdir()}
         wrong = {name for name, is_ours in known.items() if name in names and not is_ours()}
         if "config.yaml" in names and "data.json" not in names:
             wrong.add("config.yaml")
         is_begun = "config.yaml" in names - wrong
-        wrong |= _others(names, {*known, "checkpoints", *(["metrics.jsonl"] if is_begun else [])})
+        # Beside the files of a run that begun, loggers may have left theirs, which `begin` does not touch.
+        wrong |= set() if is_begun else _others(names, {*known, "checkpoints"})
         if "checkpoints" in names:
             inside = {path.name for path in self.checkpoints.iterdir()}
             allowed = {self.last.name, previous(self.last).name, self.best.name}
@@ -155,6 +161,13 @@ class RunFolder:
         except (OSError, ValueError, RecursionError):
             return False
         return isinstance(content, dict) and content.keys() >= {"packages", "python", "command"}
+
+    def _has_init(self) -> bool:
+        try:
+            content = json.loads(check_ordinary(self.path / INIT).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return False
+        return isinstance(content, dict) and content.keys() >= {"source", "file", "sha256"}
 
     def _has_data(self) -> bool:
         try:
@@ -176,7 +189,8 @@ class RunFolder:
         """Keep other processes from changing the folder, which is made if it is not there."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / LOCK, timeout=0, thread_local=False)
+            # Half a second, because `grit runs` may be looking whether the folder is held.
+            lock = FileLock(self.path / LOCK, timeout=0.5, thread_local=False)
             lock.acquire()
         except Timeout:
             raise GritError(
@@ -190,16 +204,24 @@ class RunFolder:
         finally:
             lock.release()
 
-    def begin(self, recipe: Recipe, data: RunData) -> None:
-        """Make it the folder of a new run; what a run without a checkpoint left there goes."""
+    def begin(self, recipe: Recipe, data: RunData, init: str | None = None) -> None:
+        """Make it the folder of a new run; what a run without a checkpoint left there goes.
+
+        Args:
+            recipe: What is trained.
+            data: On which data.
+            init: The text of ``init.json``, where the run begins with weights of another.
+        """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            for left in (self.metrics, self.best):
+            for left in (self.metrics, self.best, *([self.path / INIT] if init is None else [])):
                 left.unlink(missing_ok=True)
         except OSError as error:
             raise GritError(f"cannot use the run folder {str(self.path)!r}: {error}") from None
         self.write("environment.json", json.dumps(environment(), indent=1) + "\n")
         self.write("data.json", data.model_dump_json(indent=1) + "\n")
+        if init is not None:
+            self.write(INIT, init)
         self.write("config.yaml", recipe_yaml(recipe))  # last: where it is, the others are
 
     @classmethod

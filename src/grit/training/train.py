@@ -4,7 +4,7 @@ import atexit
 import os
 import random
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +20,20 @@ from grit.files.whole_file import remove_abandoned
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
 from grit.memory import keep_freed_memory
-from grit.recipe.builder import training_statistics
+from grit.recipe.builder import build_model, training_statistics
 from grit.recipe.config import Recipe
 from grit.training.device import check_device
+from grit.training.dotted import different_keys, dotted
+from grit.training.initial_weights import (
+    InitPart,
+    InitRecord,
+    check_same_init,
+    find_initial_weights,
+    read_record,
+    recorded_weights,
+    tell_taken,
+)
+from grit.training.loggers import RunLog
 from grit.training.loop import Event, TrainingLoop
 from grit.training.run_folder import RunData, RunFolder, describe_data
 
@@ -36,6 +47,7 @@ class RunOptions(NamedTuple):
         num_workers: Processes that prepare batches.
         compile_model: Whether the model goes through ``torch.compile``.
         root: Folder of the data sets.
+        log: Entries of `LOGGERS` that are given every epoch.
     """
 
     device: str = "auto"
@@ -43,6 +55,7 @@ class RunOptions(NamedTuple):
     num_workers: int = 0
     compile_model: bool = False
     root: Path | None = None
+    log: tuple[str, ...] = ()
 
 
 def train(
@@ -51,6 +64,8 @@ def train(
     *,
     store: GraphStore | None = None,
     resume: bool = False,
+    init: str | Path | None = None,
+    init_part: InitPart = "all",
     options: RunOptions | None = None,
     watch: Callable[[Event], None] | None = None,
     say: Callable[[str], None] | None = None,
@@ -64,7 +79,10 @@ def train(
         run: The run folder.
         store: The data; that of ``recipe.dataset`` if not given.
         resume: Whether to go on with an existing folder. One that does not exist is begun.
-        options: Device, saving, workers.
+        init: A run folder or a file of weights that a new run begins with, where names and shapes fit; see
+            `grit.training.initial_weights`. A run that is resumed does not read it again.
+        init_part: ``all``, or ``encoder`` for everything but the head.
+        options: Device, saving, workers, loggers.
         watch: Told of every step and epoch.
         say: Told of what the user should know, a sentence at a time.
 
@@ -72,6 +90,8 @@ def train(
         What is written to ``result.json``.
     """
     options = RunOptions() if options is None else options
+    say = say or (lambda line: None)
+    log = RunLog(options.log)  # an error in a name before the work
     keep_freed_memory()
     fabric = make_fabric(recipe.train.precision, options.device)
     store = load(recipe.dataset, options.root) if store is None else store
@@ -85,15 +105,26 @@ def train(
     folder = RunFolder(run)
     with ExitStack() as held:
 
-        def start() -> bool:
-            folder.has_work(resume=resume)  # an error before even the lock is made in somebody's folder
+        def start() -> tuple[bool, str | None]:
+            # Errors before even the lock is made in somebody's folder.
+            record = None
+            if not folder.has_work(resume=resume):
+                record = _initial(folder, recipe, store, data, init, init_part, resume=resume)
             held.enter_context(folder.held())
-            return _start(folder, recipe, data, resume=resume)
+            goes_on = _start(folder, recipe, data, record, resume=resume)
+            if goes_on:
+                check_same_init(folder, init, init_part)
+            return goes_on, None if record is None else record.model_dump_json()
 
-        goes_on = _decided_by_first(fabric, start)
+        goes_on, text = _decided_by_first(fabric, start)
+        record = None if text is None else InitRecord.model_validate_json(text)
         result = folder.result() if goes_on else None
         if result is not None:
+            if fabric.is_global_zero:
+                log.of_finished(recipe, folder, result)
             return result
+        if record is not None and not goes_on:
+            tell_taken(record, say)
         seed = recipe.train.seed + fabric.global_rank
         torch.manual_seed(seed)
         random.seed(seed)
@@ -109,13 +140,32 @@ def train(
             num_workers=options.num_workers,
             compile_model=options.compile_model,
             watch=watch,
+            log=log.epoch,
+            initial=None if goes_on else recorded_weights(folder, recipe),
         )
-        return _run(loop, goes_on, say or (lambda line: None))
+        return _run(loop, goes_on, log, say)
 
 
-def _decided_by_first(fabric: Fabric, decide: Callable[[], bool]) -> bool:
+def _initial(
+    folder: RunFolder,
+    recipe: Recipe,
+    store: GraphStore,
+    data: RunData,
+    init: str | Path | None,
+    part: InitPart,
+    *,
+    resume: bool,
+) -> InitRecord | None:
+    """The weights that a new run begins with; None for those of its seed."""
+    if init is not None:
+        return find_initial_weights(init, part, recipe, build_model(recipe, store.schema, statistics=data.statistics))
+    return read_record(folder) if resume else None  # of a run that was killed before it learned anything
+
+
+def _decided_by_first(fabric: Fabric, decide: Callable[[], tuple[bool, str | None]]) -> tuple[bool, str | None]:
     """What the first process decides, or its error, in every process: the others might already see what it has made."""
-    decided, error = False, None
+    decided: tuple[bool, str | None] = False, None
+    error = None
     if fabric.is_global_zero:
         try:
             decided = decide()
@@ -137,26 +187,29 @@ def _lost(error: RuntimeError) -> GritError:
     )
 
 
-def _start(folder: RunFolder, recipe: Recipe, data: RunData, *, resume: bool) -> bool:
+def _start(folder: RunFolder, recipe: Recipe, data: RunData, record: InitRecord | None, *, resume: bool) -> bool:
     """Make the folder ready; whether there is training in it to go on with."""
     goes_on = folder.has_work(resume=resume)
     # In the folder itself every file is written again, which removes its leftovers.
     remove_abandoned(folder.checkpoints)
     if goes_on:
-        _check_same(folder, recipe, data)
+        check_same(folder, recipe)
+        _check_same_data(folder, data)
         return True
-    folder.begin(recipe, data)
+    folder.begin(recipe, data, None if record is None else record.model_dump_json(indent=1) + "\n")
     return False
 
 
-def _run(loop: TrainingLoop, goes_on: bool, say: Callable[[str], None]) -> dict[str, Any]:
+def _run(loop: TrainingLoop, goes_on: bool, log: RunLog, say: Callable[[str], None]) -> dict[str, Any]:
     try:
         if goes_on:
             note = loop.resume()
             if note:
                 say(note)
             say(f"resumed at epoch {loop.progress.epoch + 1}, after batch {loop.progress.batch}")
-        result = loop.run()
+        with log.of_run(loop.recipe, loop.folder, loop.history) if loop.fabric.is_global_zero else nullcontext():
+            result = loop.run()
+            log.result = result
     except RuntimeError as error:
         if loop.fabric.world_size == 1:
             raise
@@ -204,23 +257,19 @@ def _leave_processes() -> None:
         dist.destroy_process_group()
 
 
-def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """``{"train": {"lr": 1}}`` -> ``{"train.lr": 1}``."""
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found
-
-
-def _check_same(folder: RunFolder, recipe: Recipe, data: RunData) -> None:
-    begun, asked = _leaves(folder.recipe().model_dump()), _leaves(recipe.model_dump())
+def check_same(folder: RunFolder, recipe: Recipe) -> None:
+    """Raise if a run was begun with another configuration."""
+    begun, asked = dotted(folder.recipe().model_dump()), dotted(recipe.model_dump())
     if begun != asked:
-        changed = [key for key in {**begun, **asked} if begun.get(key) != asked.get(key)]
+        changed = different_keys(begun, asked)
         shown = ", ".join(f"{key} was {begun.get(key)}, is now {asked.get(key)}" for key in changed[:4])
         raise GritError(
             f"the run {str(folder.path)!r} was begun with another configuration ({shown}{', ...' if changed[4:] else ''}). "
             "Resume it with the overrides that it was begun with, or begin a new one with --run."
         )
+
+
+def _check_same_data(folder: RunFolder, data: RunData) -> None:
     before = folder.data()  # of runs begun by older versions one or both are not known
     other_splits = before.split_checksums and before.split_checksums != data.split_checksums
     other_data = None not in (before.checksum, data.checksum) and before.checksum != data.checksum
