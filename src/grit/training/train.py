@@ -190,7 +190,8 @@ def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _check_same(folder: RunFolder, recipe: Recipe, data: RunData) -> None:
-    begun, asked = _leaves(folder.recipe().model_dump()), _leaves(recipe.model_dump())
+    # A plugin may have moved: what it is for, other keys say.
+    begun, asked = (_leaves(each.model_dump(exclude={"plugins"})) for each in (folder.recipe(), recipe))
     if begun != asked:
         changed = [key for key in {**begun, **asked} if begun.get(key) != asked.get(key)]
         shown = ", ".join(f"{key} was {begun.get(key)}, is now {asked.get(key)}" for key in changed[:4])
