@@ -19,24 +19,28 @@ UNREAD = {"grit": ("layers.1.pair_out", "layers.1.pair_norm", "layers.1.attentio
 NUMBERS = GraphSchema(node=Features(kind="numeric", sizes=(2,)), edge=Features(kind="none"), num_outputs=3)
 
 
+def two_layers(name):
+    return {"num_layers": 2} if "num_layers" in MODELS[name].parameters() else {}
+
+
 @pytest.mark.parametrize("name", sorted(MODELS))
 class TestContract:
     def test_the_rules_on_the_fixed_graphs(self, name):
         for encoding in ("none", "rrwp"):
-            check_model(name, encoding=encoding, options={"num_layers": 2}, unread=UNREAD.get(name, ()))
+            check_model(name, encoding=encoding, options=two_layers(name), unread=UNREAD.get(name, ()))
 
     def test_the_rules_for_other_features(self, name):
-        check_model(name, schema=NUMBERS, options={"num_layers": 2}, unread=UNREAD.get(name, ()))
+        check_model(name, schema=NUMBERS, options=two_layers(name), unread=UNREAD.get(name, ()))
 
     @settings(max_examples=5)
     @given(data_list=st.lists(featured_graphs(max_nodes=5), min_size=2, max_size=4))
     def test_the_rules(self, name, data_list):
-        check_model(name, graphs=data_list, options={"num_layers": 2}, unread=UNREAD.get(name, ()))
+        check_model(name, graphs=data_list, options=two_layers(name), unread=UNREAD.get(name, ()))
 
     @pytest.mark.parametrize("level", ["graph", "node"])
     def test_it_is_what_a_recipe_builds(self, name, level):
         options = {"pooling": "none"} if level == "node" and "pooling" in MODELS[name].parameters() else {}
-        tree = {"dataset": "zinc", "encoding": {"name": "none"}, "model": {"name": name, "num_layers": 2, **options}}
+        tree = {"dataset": "zinc", "encoding": {"name": "none"}, "model": {"name": name, **two_layers(name), **options}}
         schema = GraphSchema(
             node=Features(kind="category", sizes=(21,)),
             edge=Features(kind="category", sizes=(4,)),
