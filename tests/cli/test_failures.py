@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 
@@ -179,3 +180,19 @@ def test_ctrl_c_says_so(here, monkeypatch):
 
     monkeypatch.setattr(recipe, "recipes", interrupt)
     assert here("recipes", code=130) == "interrupted\n"
+
+
+def test_pressing_ctrl_c_twice_is_as_good_as_once(capsys, monkeypatch):
+    """The second one comes while the message is written."""
+
+    def again(error):
+        signal.raise_signal(signal.SIGINT)
+        return "interrupted", 130
+
+    def command():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grit.cli.failures.explain", again)
+    assert exit_code_of(command) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -246,3 +246,5 @@ def test_parse_seeds():
     assert parse_seeds("0,1, 2") == [0, 1, 2]
     with pytest.raises(GritError, match="whole numbers"):
         parse_seeds("x")
+    with pytest.raises(GritError, match="names a seed twice"):
+        parse_seeds("0,1,0")

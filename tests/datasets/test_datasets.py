@@ -22,7 +22,8 @@ from grit.batches.spec import BatchSpec
 from grit.datasets import DATASETS, BuildOptions, build, find_dataset, from_pyg, load
 from grit.datasets.benchmarks.pcqm4mv2 import paper_splits
 from grit.datasets.benchmarks.zinc_mini import bundled_smiles
-from grit.datasets.pipeline.source_files import checksum
+from grit.datasets.pipeline.featurise_rows import default_processes
+from grit.datasets.pipeline.source_files import checksum, read_npz
 from grit.datasets.pipeline.statistics import statistics
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -246,6 +247,57 @@ def test_official_zinc(tmp_path, monkeypatch):
     assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
     assert graph.edge_attr[:, 0].tolist() == [1, 1]
     assert store.targets(np.arange(4))[:, 0].tolist() == pytest.approx([0.5, 0.2, 0.6, 0.3])
+    one_each = build("zinc", root=tmp_path / "one", folder=tmp_path, options=BuildOptions(trust=True, limit=1))
+    assert one_each.nodes_per_graph().tolist() == [5, 6, 3]
+
+
+def test_a_limit_is_for_each_split_of_a_table(tmp_path):
+    """Rows beyond it are not read, wherever they stand."""
+    lines = ["split\tsmiles\ty\n"]
+    lines += [f"{split}\t{'C' * (k + 1)}\t{k / 2}\n" for k in range(4) for split in ("val", "train", "test")]
+    (tmp_path / "zinc12k.tsv.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    for limit, wanted in ((None, [1, 2, 3, 4]), (2, [1, 2])):
+        store = build(
+            "zinc", root=tmp_path / f"r{limit}", folder=tmp_path, how="smiles", options=BuildOptions(1, limit=limit)
+        )
+        for split in ("train", "val", "test"):
+            assert store.nodes_per_graph()[store.split(split)].tolist() == wanted
+
+
+def test_processes_are_as_many_as_asked_for():
+    assert BuildOptions(processes=3).num_processes == 3
+    assert BuildOptions().num_processes == default_processes() >= 1
+
+
+def test_pickled_objects_in_arrays_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.array([{"an": "object"}], dtype=object))
+    with pytest.raises(grit.GritError, match="cannot read x from .*pickle"):
+        read_npz(tmp_path / "a.npz", ("x",))
+
+
+def test_a_bundled_data_set_that_cannot_be_built_says_why(tmp_path, monkeypatch):
+    def fails(name, root):
+        raise grit.GritError("no room for it")
+
+    monkeypatch.setattr("grit.datasets.building.build", fails)
+    with pytest.raises(grit.GritError, match="no room for it"):
+        load("zinc-mini", tmp_path)
+
+    def was_slower(name, root):
+        build(name, root=root, options=BuildOptions(1, limit=3))
+        raise grit.GritError("another process was quicker")
+
+    monkeypatch.setattr("grit.datasets.building.build", was_slower)
+    assert len(load("zinc-mini", tmp_path).split("train")) == 3
+
+
+def test_generated_data_has_the_seed_that_is_documented(tmp_path):
+    usual, one, two = (
+        build("pattern", root=tmp_path / str(seed), how="generate", options=BuildOptions(1, seed=seed, limit=2))
+        for seed in (None, 1, 2)
+    )
+    assert np.array_equal(usual.array("edge_index"), one.array("edge_index"))
+    assert not np.array_equal(usual.array("edge_index"), two.array("edge_index"))
 
 
 @pytest.mark.parametrize(
@@ -327,6 +379,17 @@ def test_official_peptides(struct, tmp_path, monkeypatch):
         assert y[0].tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
+def test_a_row_of_peptides_that_cannot_be_used(tmp_path, monkeypatch):
+    name = write_peptides(tmp_path, monkeypatch, struct=False)
+    table = tmp_path / DATASETS[name].sources[0].files[0].name
+    plain = gzip.decompress(table.read_bytes()).decode() if table.suffix == ".gz" else table.read_text()
+    lines = plain.splitlines()
+    changed = "\n".join([lines[0], lines[1] + ",more", *lines[2:]]) + "\n"
+    table.write_bytes(gzip.compress(changed.encode()) if table.suffix == ".gz" else changed.encode())
+    with pytest.raises(grit.GritError, match=f"{table.name}: line 2: 4 fields, the header has 3"):
+        build(name, root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+
+
 def test_a_split_file_that_is_not_the_official_one(tmp_path):
     for file in DATASETS["peptides-func"].sources[0].files:
         (tmp_path / file.name).write_bytes(pickle.dumps({}))
@@ -365,6 +428,12 @@ def test_official_pcqm4mv2(tmp_path):
     assert rows == {name: members.tolist() for name, members in wanted.items()}
     assert (len(rows["val"]), rows["test"]) == (3, list(range(30, 36)))
     assert store.targets(store.split("test"))[:, 0].tolist() == pytest.approx([number / 4 for number in range(30, 36)])
+    broken = gzip.compress(table.getvalue().replace("5,CCCCCC,", "5,CC(CCC,").encode())
+    with zipfile.ZipFile(tmp_path / "pcqm4m-v2.zip", "w") as archive:
+        archive.writestr("pcqm4m-v2/raw/data.csv.gz", broken)
+        archive.writestr("pcqm4m-v2/split_dict.pt", split.getvalue())
+    with pytest.raises(grit.GritError, match="gave 35 of the 36 molecules that its split names"):
+        build("pcqm4mv2", root=tmp_path / "q", folder=tmp_path, options=BuildOptions(processes=1))
 
 
 def test_paper_protocol_of_pcqm4mv2():
@@ -399,6 +468,10 @@ def test_statistics_of_every_kind_of_target():
         splits = {"train": range(len(y))}
         return statistics(from_pyg(graphs, splits=splits)).splits[0].targets
 
+    numbers = Data(x=torch.rand(2, 3), edge_index=torch.zeros(2, 0).long(), y=torch.tensor([1.5]))
+    kinds = Data(x=torch.tensor([[0, 5], [1, 5]]), edge_index=torch.zeros(2, 0).long(), y=torch.tensor([1.5]))
+    assert statistics(from_pyg([numbers], splits={"train": [0]})).categories == ()
+    assert statistics(from_pyg([kinds], splits={"train": [0]})).categories == (2, 1)
     assert line([[1.5], [2.5]]) == "mean 2.0000, std 0.5000, 1.50 to 2.50"
     assert line([[0], [1], [1], [2]]) == "0 25.0%, 1 50.0%, 2 25.0%"
     assert line([[[1.0, 0.0]], [[0.0, float("nan")]]]) == "2 labels, 33.3% positive, 25.0% missing"

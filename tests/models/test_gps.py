@@ -36,3 +36,11 @@ def test_attention_dropout_only_in_training():
     assert torch.equal(model(batch), model(batch))
     free = Gps(DATASETS["zinc"].schema, num_layers=1, attention_dropout=0.0)
     assert torch.equal(free(batch), free(batch))
+
+
+def test_the_number_of_heads_matters():
+    """The weights are the same, so that only what is computed can differ."""
+    batch = grit.PairBatch.from_data_list(small_graphs(4), encoding="none")
+    one, four = (Gps(DATASETS["zinc"].schema, num_layers=1, num_heads=heads).eval() for heads in (1, 4))
+    four.load_state_dict(one.state_dict())
+    assert not torch.allclose(one(batch), four(batch))

@@ -1,11 +1,11 @@
 """``grit evaluate RUN``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grit.cli.json_text import json_text
 from grit.cli.options import Json, Plugins, Root
 
 
@@ -26,7 +26,7 @@ def evaluate(
     predictor = load(run, device)
     metrics = predictor.evaluate(load_data(data or predictor.data.store or predictor.data.name, root), split)
     if as_json:
-        print(json.dumps(metrics))
+        print(json_text(metrics))
         return
     for name, value in metrics.items():
         print(f"{split} {name}: {value:.4f}")

@@ -11,10 +11,12 @@ import errno
 import io
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from grit.errors import GritError
 
@@ -45,7 +47,14 @@ def exit_code_of(command: Callable[[], object]) -> int:
     try:
         code = _finished(command)
     except (Exception, KeyboardInterrupt) as error:  # the one place where everything ends
-        code = report(error)
+        with _without_interrupts():  # who is impatient presses Ctrl-C again, while we say how it ended
+            code = report(error)
+            return _flushed(code)
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """The exit code after the output was written, or could not be."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -54,6 +63,18 @@ def exit_code_of(command: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = code or report(error)
     return code
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _finished(command: Callable[[], object]) -> int:

@@ -1,11 +1,11 @@
 """``grit fit DATA.csv --target COLUMN``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grit.cli.json_text import json_text
 from grit.cli.options import Compile, Device, Json, Plugins, Resume, Workers, plugin_override
 
 
@@ -49,4 +49,4 @@ def fit(
         quiet=as_json,
     )
     if as_json:
-        print(json.dumps(found))
+        print(json_text(found))

@@ -10,7 +10,9 @@ from grit.cli.training_progress import watching
 from grit.cli.training_text import print_comparison, say_to
 from grit.datasets import load
 from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.datasets.own.molecule_tables import smiles_column
 from grit.datasets.own.task_inference import TaskKind
+from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
 from grit.recipe.load import load_recipe
 from grit.recipe.presets import check_preset
@@ -50,6 +52,8 @@ def fit_and_show(
     recipe = load_recipe(
         f"own-{preset}", f"train.seed={seed}", *overrides
     )  # an error in them before the work, not after it
+    table = TextTable(data)
+    TextTable(data, [*targets, smiles or smiles_column(table)])  # likewise
     with fit_folder(run, resume=resume):
         with progress_bar() as bar:
             task_bar = bar.add_task("reading molecules", total=None)

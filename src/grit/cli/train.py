@@ -1,12 +1,12 @@
 """``grit train RECIPE [key=value ...]``."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grit.cli.json_text import json_text
 from grit.cli.options import Compile, Device, Json, Plugins, Resume, Root, Workers, plugin_override
 
 
@@ -49,7 +49,7 @@ def train(
         folder = run or Path("runs") / f"{name}-seed{chosen.train.seed}"
         result = train_and_show(chosen, folder, resume=resume, options=options, quiet=as_json)
         if as_json:
-            print(json.dumps(result))
+            print(json_text(result))
         return
     results = []
     for seed in parse_seeds(seeds):

@@ -1,6 +1,5 @@
 """What the commands around training print."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from grit.cli.json_text import json_text
 from grit.cli.training_progress import watching
 from grit.datasets import load
 from grit.errors import GritError
@@ -34,9 +34,12 @@ def _plain(text: str) -> None:
 def parse_seeds(text: str) -> list[int]:
     """``0,1,2`` -> [0, 1, 2]."""
     try:
-        return [int(part) for part in text.split(",")]
+        seeds = [int(part) for part in text.split(",")]
     except ValueError:
         raise GritError(f"--seeds takes whole numbers with commas between, such as 0,1,2,3; got {text!r}.") from None
+    if len(set(seeds)) < len(seeds):
+        raise GritError(f"--seeds names a seed twice, which would count one run as two; got {text!r}.")
+    return seeds
 
 
 def train_and_show(
@@ -103,7 +106,7 @@ def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) 
         summary["paper"] = {"mean": paper.mean, "sd": paper.sd, "runs": 4}
         summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=METRICS[metric].higher_is_better)
     if as_json:
-        print(json.dumps(summary))
+        print(json_text(summary))
         return
     _plain(f"{ours.runs} seeds: {metric} {ours.mean:.4f} ± {ours.sd:.4f}")
     if "paper" in summary and paper is not None:

@@ -75,7 +75,7 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
         from torch_geometric.data import Data
 
         if not any(isinstance(item, Data) for item in items):
-            store = from_smiles(items, y, task=kind, processes=1)
+            store = from_smiles(items, y, task=kind, processes=1, say=lambda line: None)
             if store.skipped:
                 bad = store.skipped[0]
                 raise GritError(

@@ -15,6 +15,8 @@ from grit.datasets import from_csv, from_networkx, from_pyg, from_smiles
 from grit.datasets.pipeline.text_table import TextTable
 from grit.graphs.store import GraphStore
 
+# What a warning tells is in test_rows_that_are_not_used_are_warned_of.
+pytestmark = pytest.mark.filterwarnings("ignore:.*(could not be used|are in no split)")
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CCCCC1", "c1ccccc1O", "CCCC", "O=C=O", "CCOC", "c1ccncc1"]
 
@@ -45,6 +47,22 @@ def test_on_disk_by_several_processes_is_the_same(tmp_path):
     for name in one.manifest.arrays:
         assert (tmp_path / "one" / f"{name}.npy").read_bytes() == (tmp_path / "two" / f"{name}.npy").read_bytes()
     assert len(two) == 1500
+
+
+def test_rows_that_are_not_used_are_warned_of(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "smiles,y\n" + "".join(f"{each},{len(each)}.5\n" for each in [*SMILES, "C(", "CC)"])
+    )
+    (tmp_path / "split.json").write_text('{"train": [0, 1, 2], "val": [3], "test": [4, 10]}')
+    options = {"targets": "y", "processes": 1, "split": f"file:{tmp_path / 'split.json'}"}
+    with pytest.warns(UserWarning, match="2 of 12 rows could not be used; store.skipped lists them.*'C\\('"):
+        with pytest.warns(UserWarning, match="5 of 10 molecules are in no split"):
+            from_csv(tmp_path / "a.csv", **options)
+    told = []
+    from_csv(tmp_path / "a.csv", **options, say=told.append)
+    assert any("5 of 10 molecules are in no split" in line for line in told)
+    with pytest.warns(UserWarning, match="1 of 11 rows could not be used; .*'xx'"):
+        from_smiles([*SMILES, "xx"], range(11), task="regression", processes=1)
 
 
 def test_every_row_is_accounted_for(tmp_path):
@@ -237,7 +255,9 @@ def test_bad_requests(tmp_path, options, message):
 
 def test_no_smiles_column_and_no_readable_row(tmp_path):
     path = write_csv(tmp_path / "t.csv", [("a", 1.5)], ("structure", "y"))
-    with pytest.raises(grit.GritError, match="no column called smiles; .* There are structure, y"):
+    with pytest.raises(
+        grit.GritError, match="no column called smiles. Name .* with --smiles .*; there are structure, y"
+    ):
         from_csv(path, targets="y")
     path = write_csv(tmp_path / "t.csv", [("))", 1.5), ("((", 2.5)])
     for out in (None, tmp_path / "s"):
@@ -395,3 +415,10 @@ def test_networkx():
         from_networkx(graphs, y, node_attributes=["kind"])
     with pytest.raises(grit.GritError, match="5 graphs and 2 targets"):
         from_networkx(graphs, y[:2])
+
+
+def test_other_splits_must_be_of_graphs_that_are_there():
+    store = from_smiles(SMILES, range(10), task="regression", processes=1)
+    assert store.with_splits({"train": [0, 9]}).split("train").tolist() == [0, 9]
+    with pytest.raises(grit.GritError, match="train"):
+        store.with_splits({"train": [0, 10]})

@@ -60,6 +60,7 @@ def test_what_is_inferred(columns, kind, classes):
         ([["a", "b", "c"] * 3], "regression", "regression needs numbers in 't0'; found for example a, b, c"),
         ([[0.5, 1, 2, "high"], [1, 2, 3]], "regression", "found for example high, 0.5, 1"),
         ([[0, 1, 2]], "multilabel", "multilabel needs 0 or 1 everywhere"),
+        ([[0, 1, 1], [0, 1, 2]], "multilabel", "multilabel needs 0 or 1 everywhere"),
         ([[0, 1, 2]], "binary", "binary needs two classes"),
         ([[0, 1], [0, 1]], "multiclass", "multiclass has one target column, got 2"),
         ([list(range(500))], "multiclass", "too many for classes"),

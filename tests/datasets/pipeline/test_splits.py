@@ -48,7 +48,7 @@ def test_a_sorted_table_does_not_give_a_test_set_of_one_class():
 
 
 def test_one_scaffold_cannot_be_split():
-    with pytest.raises(grit.GritError, match="share only 1 scaffolds. Use split='random'"):
+    with pytest.raises(grit.GritError, match="too few different scaffolds .1.\\. Use a random split"):
         scaffold_split(["same"] * 10)
 
 
@@ -66,6 +66,23 @@ def test_files(tmp_path):
     for name in ("s.json", "s.csv"):
         parts = file_split(tmp_path / name, rows)
         assert {name: part.tolist() for name, part in parts.items()} == {"train": [3, 0], "val": [1], "test": [2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("s.json", '{"train": [0, 1, 7]}', "names the row 7, which the data does not have: its rows are 0 to 2"),
+        (
+            "s.csv",
+            "line,split\n1,train\n3,val\n",
+            "names the line 1, which the data does not have: its lines are 2 to 4",
+        ),
+    ],
+)
+def test_rows_that_the_data_does_not_have(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(grit.GritError, match=message):
+        file_split(tmp_path / name, [0, 2], [2, 4], {0: 2, 1: 3, 2: 4})
 
 
 @pytest.mark.parametrize(

@@ -139,15 +139,7 @@ def _level(packed: PackedGraphs) -> Any:
         raise GritError("the graphs carry no targets: set data.y.")
     if packed.label_index is not None:
         return "edge"
-    rows = packed.y.shape[0]
-    if rows == packed.num_graphs:
-        return "graph"
-    if rows == packed.num_nodes:
-        return "node"
-    raise GritError(
-        f"y has {rows} rows for {packed.num_graphs} graphs with {packed.num_nodes} nodes: "
-        "targets of a graph have shape (1, T), of its nodes (n, T)."
-    )
+    return "graph" if packed.y.shape[0] == packed.num_graphs else "node"  # packing refuses any other number of rows
 
 
 def _chunk(packed: PackedGraphs) -> GraphChunk:

@@ -1,7 +1,9 @@
 """Your own molecules: a table of SMILES, or a list of them. Graphs of your own are in `grit.datasets.own.graph_lists`."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, defaul
 from grit.datasets.pipeline.splits import file_split, named_split, random_split, scaffold_split
 from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
-from grit.errors import GritError
+from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
@@ -46,7 +48,7 @@ def from_csv(
         overwrite: Whether a store at ``out`` is replaced.
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
-        say: Told what was inferred, a sentence at a time.
+        say: Told what was inferred, a sentence at a time. Without it, rows that cannot be used give a warning.
     """
     path = Path(path)
     names = [targets] if isinstance(targets, str) else list(targets)
@@ -81,9 +83,11 @@ def from_csv(
         molecules="ogb",
         built=how_built(path, column, split, seed),
     )
-    return collect(
+    store = collect(
         pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite, progress=progress
     )
+    _tell_unused(store, say)
+    return store
 
 
 def how_built(path: Path, smiles: str, split: str, seed: int) -> dict[str, str]:
@@ -105,8 +109,9 @@ def from_smiles(
     out: str | Path | None = None,
     overwrite: bool = False,
     processes: int | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> GraphStore:
-    """Molecules from a list of SMILES and an array of targets, (n,) or (n, T), NaN where missing."""
+    """Molecules from a list of SMILES and an array of targets, (n,) or (n, T), NaN where missing; otherwise as `from_csv`."""
     values = np.asarray(y)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != len(smiles):
@@ -134,9 +139,25 @@ def from_smiles(
     )
     if split.startswith("column:"):
         raise GritError(f"a list of SMILES has no columns, so that split={split!r} cannot be.")
-    chooser = _split_chooser(split, seed, {}, name)
+    chooser = _split_chooser(split, seed, dict.fromkeys(range(len(smiles)), (None, "")), name)
     pieces = molecule_pieces(rows(), _featurise(split), processes or default_processes())
-    return collect(pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite)
+    store = collect(pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite)
+    _tell_unused(store, say)
+    return store
+
+
+def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
+    """Rows that gave no graph and graphs that are in no split: nobody should have to look for them."""
+    tell = say if say is not None else partial(warnings.warn, stacklevel=4)
+    in_a_split = np.unique(np.concatenate([*store.splits.values(), np.zeros(0, dtype=np.int64)])).size
+    if in_a_split < len(store):
+        tell(f"{len(store) - in_a_split:,} of {len(store):,} molecules are in no split, and will not be used.")
+    if store.manifest.skipped and say is None:  # a command tells it with the place of the list
+        first = store.skipped[0]
+        tell(
+            f"{store.manifest.skipped:,} of {store.manifest.rows:,} rows could not be used; store.skipped lists them. "
+            f"The first: {shown(first.content)}: {first.reason}"
+        )
 
 
 def molecule_schema(task: TaskSpec) -> GraphSchema:
@@ -151,7 +172,8 @@ def smiles_column(table: TextTable) -> str:
     ]
     if not candidates:
         raise GritError(
-            f"{str(table.path)!r} has no column called smiles; name the one that holds them. There are {', '.join(table.header)}."
+            f"{str(table.path)!r} has no column called smiles. Name the one that holds them with --smiles (smiles= in Python); "
+            f"there are {', '.join(table.header)}. If these are values, the line with the names of the columns is missing."
         )
     return candidates[0]
 
@@ -167,7 +189,7 @@ def _featurise(split: str) -> Featurise:
 
 
 def _split_chooser(
-    split: str, seed: int, places: dict[int, tuple[int, str]], where: str
+    split: str, seed: int, places: Mapping[int, tuple[int | None, str]], where: str
 ) -> Callable[[Collected], dict[str, Array]]:
     """How to split; ``places`` gives for each row its line and the name of its split, once the rows were read."""
 
@@ -177,10 +199,11 @@ def _split_chooser(
         if split == "scaffold":
             return scaffold_split(found.scaffolds)
         picked = [places[row] for row in found.rows.tolist() if row in places]
-        lines = [line for line, _ in picked]
+        lines = [line for line, _ in picked if line is not None]
         if split.startswith("column:"):
             return named_split([name for _, name in picked], lines, where)
-        return file_split(Path(split.removeprefix("file:")), found.rows.tolist(), lines)
+        known = {row: row if line is None else line for row, (line, _) in places.items()}
+        return file_split(Path(split.removeprefix("file:")), found.rows.tolist(), lines, known)
 
     if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
         raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -58,8 +58,8 @@ def scaffold_split(
     empty = [name for name, members in parts.items() if not members]
     if empty:
         raise GritError(
-            f"the scaffold split leaves {' and '.join(empty)} empty: {count} molecules share only {len(groups)} scaffolds. "
-            "Use split='random'."
+            f"the scaffold split leaves {' and '.join(empty)} empty: the molecules ({count}) have too few different scaffolds "
+            f"({len(groups)}). Use a random split (--split random)."
         )
     return {name: np.sort(np.array(members, dtype=np.int64)) for name, members in parts.items()}
 
@@ -75,7 +75,9 @@ def named_split(names: Sequence[str], lines: Sequence[int], where: str) -> dict[
     return {name: np.array(members, dtype=np.int64) for name, members in parts.items()}
 
 
-def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> dict[str, Array]:
+def file_split(
+    path: Path, rows: Sequence[int], lines: Sequence[int] = (), places: Mapping[int, int] | None = None
+) -> dict[str, Array]:
     """From a file that names rows of the source. Graphs whose row it does not name belong to no split.
 
     Args:
@@ -83,6 +85,8 @@ def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> di
             the header; or a CSV with the columns ``row``, the same number, or ``line``, the line in the file, and ``split``.
         rows: Number of the row of each graph.
         lines: Line of each graph, where the source is a text file.
+        places: Line of every row of the source by its number, also of rows without a graph; if given, a row that the source
+            does not have is an error.
     """
     if path.suffix == ".json":
         counted, wanted = "row", _json_split(path)
@@ -93,6 +97,14 @@ def file_split(path: Path, rows: Sequence[int], lines: Sequence[int] = ()) -> di
     repeated = [number for number, count in Counter(chain.from_iterable(wanted.values())).items() if count > 1]
     if repeated:
         raise GritError(f"{str(path)!r} names the {counted} {repeated[0]} twice.")
+    if places is not None:
+        known = set(places.values() if counted == "line" else places)
+        absent = [number for number in chain.from_iterable(wanted.values()) if number not in known]
+        if absent:
+            raise GritError(
+                f"{str(path)!r} names the {counted} {absent[0]}, which the data does not have: its {counted}s are "
+                f"{min(known)} to {max(known)} ({len(absent)} such in all)."
+            )
     return {
         name: np.array([graph_of[number] for number in wanted.get(name, []) if number in graph_of], dtype=np.int64)
         for name in SPLITS
