@@ -55,8 +55,8 @@ def load_saved_recipe(path: Path, *overrides: str) -> Recipe:
         if not files:
             raise
         raise GritError(
-            f"{error}\nThe run was trained with {', '.join(files)}. If you trust it, name it again with --plugin, or call "
-            f"grit.load_plugin({files[0]!r}) first."
+            f"{error}\nThe run was trained with {', '.join(files)}. If you trust it, name it again with --plugin FILE, once for "
+            "each file, or call grit.load_plugin(FILE) first."
         ) from None
 
 
