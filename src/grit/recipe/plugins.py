@@ -37,7 +37,7 @@ from grit.nn.norm import NORMS
 GROUP = "grit.plugins"
 
 # By the names of a run's recipe, or of its data, entries of these decide what the run computes.
-TABLES: dict[str, dict[str, Any]] = {
+_TABLES: dict[str, dict[str, Any]] = {
     "ATTENTIONS": ATTENTIONS,
     "DATASETS": DATASETS,
     "ENCODINGS": ENCODINGS,
@@ -107,17 +107,17 @@ class _Replaced(GritError):
 @contextmanager
 def _adding(name: str) -> Iterator[None]:
     """Within the block, tables may only grow; where that fails, or anything else does, they stay as they were."""
-    before = {table: dict(entries) for table, entries in TABLES.items()}
+    before = {table: dict(entries) for table, entries in _TABLES.items()}
     try:
         yield
-        for table, entries in TABLES.items():
+        for table, entries in _TABLES.items():
             replaced = [key for key, entry in before[table].items() if entries.get(key) is not entry]
             if replaced:
                 raise _Replaced(
                     f"the plugin {name!r} replaces {replaced[0]!r} of {table}. Give its entry another name."
                 )
     except _RAISED:
-        for table, entries in TABLES.items():
+        for table, entries in _TABLES.items():
             entries.clear()
             entries.update(before[table])
         raise
