@@ -2,6 +2,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import grit
 from grit import kernels
 
 settings.register_profile(
@@ -18,3 +19,21 @@ def each_form(request):
         pytest.skip(kernels.status().reason)
     with kernels.use(request.param):
         yield request.param
+
+
+@pytest.fixture
+def forget_plugins():
+    """A call makes all tables what they were when the test began; so does the end of the test.
+
+    A plugin file is imported once per process, so tests write or copy theirs to ``tmp_path``.
+    """
+    tables = [getattr(grit, name) for name in grit.__all__ if name.isupper()]
+    kept = [dict(table) for table in tables]
+
+    def forget():
+        for table, entries in zip(tables, kept, strict=True):
+            table.clear()
+            table.update(entries)
+
+    yield forget
+    forget()

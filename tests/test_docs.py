@@ -19,7 +19,7 @@ from grit.cli import app
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-PACKAGES = ["datasets", "batches", "encodings", "nn", "models", "learning", "recipe", "training", "kernels"]
+PACKAGES = ["datasets", "batches", "encodings", "nn", "models", "learning", "recipe", "training", "testing", "kernels"]
 ENTRY = re.compile(r"^::: (\S+)$", re.M)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 

@@ -26,7 +26,8 @@ OF_TYPE: dict[type, list[str]] = {
 
 @functools.cache
 def _leaves() -> dict[str, list[str]]:
-    recipe = load_recipe("zinc", "train.patience=5", "train.max_pairs=100").model_dump()
+    filled = ("train.patience=5", "train.max_pairs=100", "train.loss=l1", "train.metric=mae")  # null has no type
+    recipe = load_recipe("zinc", *filled).model_dump()
     return {
         f"{section}.{name}": [*OF_TYPE[type(value)], str(value)]
         for section, part in recipe.items()
@@ -58,7 +59,8 @@ def try_it(value: list[str], folder: Path) -> None:
     path = folder / "mine.yaml"
     path.write_text(recipe_yaml(recipe), encoding="utf-8")
     assert load_recipe(path) == recipe
-    size = recipe.model.num_layers * recipe.model.hidden_dim**2 * recipe.model.head_layers
+    options = recipe.model.options()
+    size = options["num_layers"] * options["hidden_dim"] ** 2 * options.get("head_layers", 1)
     if recipe.dataset == "zinc" and size < 10**6 and recipe.encoding.walk_steps < 100:
         graph = Data(
             x=torch.tensor([[0], [1], [2]]),

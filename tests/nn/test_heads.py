@@ -4,6 +4,7 @@ from torch_geometric.data import Data
 
 import grit
 from grit.nn.heads import HEADS, READOUTS, HalvingHead, MLPHead, readout_class
+from grit.testing import check_head
 
 
 def batch_with_labels(pairs="all"):
@@ -60,9 +61,9 @@ def test_pooling_must_go_with_the_level():
 
 @pytest.mark.parametrize("name", sorted(HEADS))
 def test_every_head(name):
+    check_head(name)
     for layers in (1, 2, 3):
         head = HEADS[name](hidden_dim=16, num_outputs=5, num_layers=layers, activation="relu")
-        assert head(torch.randn(3, 16)).shape == (3, 5)
         assert sum(isinstance(module, torch.nn.Linear) for module in head.modules()) == layers
 
 

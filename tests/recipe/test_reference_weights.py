@@ -186,6 +186,19 @@ def test_a_recipe_of_another_attention():
         grit.load_reference_checkpoint(Case("model_zinc_l2_steps").under("sd."), recipe)
 
 
+def test_a_head_that_the_released_code_does_not_have(forget_plugins):
+    class Linear(torch.nn.Linear):
+        def __init__(self, *, hidden_dim, num_outputs, num_layers, activation):
+            super().__init__(hidden_dim, num_outputs)
+
+    grit.HEADS["linear"] = Linear
+    with pytest.raises(grit.GritError, match="no head such as Linear: use model.head=halving or mlp"):
+        grit.load_reference_checkpoint(
+            Case("model_zinc_l2_steps").under("sd."),
+            grit.load_recipe("zinc", "model.num_layers=2", "model.head=linear"),
+        )
+
+
 def test_layer_norms_under_their_released_names():
     state = {}
     for name, value in Case("model_zinc_l2_steps").under("sd.").items():

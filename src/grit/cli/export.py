@@ -10,12 +10,16 @@ from grit.cli.options import Plugins
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .onnx, or .pt2 for PyTorch.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The file to write; its ending names the format: .onnx, .pt2 (PyTorch) ..."),
+    ],
     plugin: Plugins = None,
 ) -> None:
     """Write a trained run as one file that predicts without this library, and check that it does."""
     from grit.export.export import check_export_path
     from grit.export.export import export as export_predictor
+    from grit.export.formats import FORMATS
     from grit.training.predictor import load
 
     check_export_path(out)
@@ -25,5 +29,6 @@ def export(
         f"checked on {done.num_graphs} random graphs of 1 to 60 nodes: largest relative difference from the model "
         f"{done.difference:.1e}"
     )
-    loader = "onnxruntime.InferenceSession" if out.suffix == ".onnx" else "torch.export.load"
-    print(f"Next: {loader}({str(out)!r}) runs it in Python; docs/export.md describes inputs and output")
+    print(
+        f"Next: {FORMATS[out.suffix].reader}({str(out)!r}) runs it in Python; docs/export.md describes inputs and output"
+    )

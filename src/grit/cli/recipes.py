@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from grit.cli.options import Plugins
+from grit.cli.options import Plugins, plugin_override
 
 
 def recipes(
@@ -21,4 +21,4 @@ def recipes(
             print(each)
         print("\nNext: grit recipes NAME prints one in full.")
     else:
-        print(recipe_yaml(load_recipe(name, *overrides or [])), end="")
+        print(recipe_yaml(load_recipe(name, *(overrides or []), *plugin_override(plugin))), end="")

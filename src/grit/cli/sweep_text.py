@@ -60,7 +60,7 @@ def sweep_and_show(
             results.append(each)
             say(f"{number} of {len(runs)}: {each.run.folder}: {_outcome(each)}")
     except Interrupted as error:
-        raise GritError(f"{error}\nGo on with the same command.") from None
+        raise Interrupted(f"{error}\nGo on with the same command.") from None
     combinations = ranking(results)
     if quiet:
         print(json_text([_plain(each) for each in combinations]))

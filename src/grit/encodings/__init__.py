@@ -23,8 +23,8 @@ def _absent(walk_steps: int) -> int:
 
 
 ENCODINGS: dict[str, EncodingKind] = {
-    "rrwp": EncodingKind(rrwp_encoding, node_dim=_full, pair_dim=_full),
-    "rwse": EncodingKind(rwse_encoding, node_dim=_full, pair_dim=_absent),
+    "rrwp": EncodingKind(rrwp_encoding, node_dim=_full, pair_dim=_full, reads_weights=True),
+    "rwse": EncodingKind(rwse_encoding, node_dim=_full, pair_dim=_absent, reads_weights=True),
     "spd": EncodingKind(spd_encoding, node_dim=_absent, pair_dim=_full),
     "laplacian": EncodingKind(laplacian_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
     "svd": EncodingKind(svd_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),

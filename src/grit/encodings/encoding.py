@@ -35,12 +35,14 @@ class EncodingKind:
         pair_dim: walk_steps -> width of the pair part.
         equivariant: Whether renumbering the nodes renumbers the encoding and changes nothing else. Eigenvectors are not:
             no rule can choose their signs alike for all numberings of a symmetric graph.
+        reads_weights: Whether ``edge_weight`` counts; otherwise it changes nothing.
     """
 
     compute: Callable[[PackedGraphs, Pairs, int, torch.dtype], Encoding]
     node_dim: Callable[[int], int]
     pair_dim: Callable[[int], int]
     equivariant: bool = True
+    reads_weights: bool = False
 
 
 def check_walk_steps(walk_steps: int) -> int:

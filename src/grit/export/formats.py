@@ -25,8 +25,14 @@ Shapes = dict[str, dict[int, Any]]
 
 
 class Format(ABC):
-    """How a program is written to a file, and read again to try it; ``packages`` are those that this needs."""
+    """How a program is written to a file, and read again to try it.
 
+    Attributes:
+        reader: What opens the file in Python, for the user to know.
+        packages: That this needs.
+    """
+
+    reader: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()
 
     def check_installed(self) -> None:
@@ -54,6 +60,8 @@ class Format(ABC):
 class Pt2(Format):
     """The archive of `torch.export.save`."""
 
+    reader: ClassVar[str] = "torch.export.load"
+
     def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], file: BinaryIO) -> None:
         """Write, with ``grit.json`` inside."""
         torch.export.save(program, file, extra_files={METADATA: json.dumps(about, indent=1)})
@@ -74,6 +82,7 @@ class Pt2(Format):
 class Onnx(Format):
     """ONNX, for ONNX Runtime and others."""
 
+    reader: ClassVar[str] = "onnxruntime.InferenceSession"
     packages: ClassVar[tuple[str, ...]] = ("onnx", "onnxscript", "onnxruntime")
 
     def write(self, program: ExportedProgram, shapes: Shapes, about: Mapping[str, Any], file: BinaryIO) -> None:

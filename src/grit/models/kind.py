@@ -7,6 +7,10 @@ from typing import Any, get_type_hints
 
 from torch import nn
 
+from grit.errors import GritError
+
+RESERVED = ("name", "pairs")  # keys of ``model`` in a recipe that are not options of the model
+
 
 @dataclass(frozen=True)
 class ModelKind:
@@ -26,8 +30,16 @@ class ModelKind:
     def parameters(self) -> dict[str, tuple[Any, Any]]:
         """Type and default of each parameter; the default is ``...`` where there is none."""
         called = self.build.__init__ if isinstance(self.build, type) else self.build  # type: ignore[misc]
-        hints = get_type_hints(called, include_extras=True)
+        try:
+            hints = get_type_hints(called, include_extras=True)
+        except NameError as error:
+            raise GritError(f"the types of its options must be known where it is defined: {error}.") from None
         signature = inspect.signature(self.build)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise GritError(f"it takes {parameter}: name its options one by one, so that a recipe can check them.")
+            if name in RESERVED:
+                raise GritError(f"its option {name!r} means something else in a recipe: give it another name.")
         return {
             name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
             for name, parameter in signature.parameters.items()

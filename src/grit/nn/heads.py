@@ -4,6 +4,7 @@ Shape letters: N nodes, P node pairs, B graphs, Q labelled pairs, R = B, N or Q 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -149,4 +150,5 @@ class MLPHead(nn.Module):
         return predicted
 
 
-HEADS: dict[str, type[HalvingHead] | type[MLPHead]] = {"halving": HalvingHead, "mlp": MLPHead}
+# hidden_dim, num_outputs, num_layers and activation as keywords -> a module (R, D) -> (R, T).
+HEADS: dict[str, Callable[..., nn.Module]] = {"halving": HalvingHead, "mlp": MLPHead}

@@ -19,9 +19,26 @@ from grit.learning.metrics import METRICS
 from grit.learning.optimizers import OPTIMIZERS
 from grit.learning.schedules import SCHEDULES, learning_rate
 from grit.options import Count, Layers, entry_of
-from grit.recipe.model_config import Frozen, ModelConfig, model_config, parse_model
+from grit.recipe.model_config import Frozen, ModelConfig, parse_model
 
-GRIT_OPTIONS = model_config("grit").model_fields.keys() - {"name"}
+# What every run folder of version 0.1 lists, whichever model it trained.
+_MODEL_KEYS_OF_0_1 = {
+    "num_layers",
+    "hidden_dim",
+    "num_heads",
+    "dropout",
+    "attention_dropout",
+    "attention",
+    "pairs",
+    "degree",
+    "update_pairs",
+    "norm",
+    "clamp",
+    "activation",
+    "pooling",
+    "head",
+    "head_layers",
+}
 
 
 class EncodingConfig(Frozen):
@@ -146,6 +163,6 @@ def without_baseline(tree: Mapping[str, Any]) -> dict[str, Any]:
     changed = dict(tree)
     name, model = changed.pop("baseline"), tree.get("model", {})
     if name is not None and isinstance(model, Mapping):
-        is_saved = model.keys() >= GRIT_OPTIONS
+        is_saved = model.keys() >= _MODEL_KEYS_OF_0_1
         changed["model"] = {**({"pairs": model.get("pairs", "all")} if is_saved else model), "name": name}
     return changed

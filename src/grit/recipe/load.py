@@ -55,8 +55,8 @@ def load_saved_recipe(path: Path, *overrides: str) -> Recipe:
         if not files:
             raise
         raise GritError(
-            f"{error}\nThe run was trained with {', '.join(files)}. If you trust it, name it again with --plugin, or call "
-            f"grit.load_plugin({files[0]!r}) first."
+            f"{error}\nThe run was trained with {', '.join(files)}. If you trust it, name it again with --plugin FILE, once for "
+            "each file, or call grit.load_plugin(FILE) first."
         ) from None
 
 
@@ -179,12 +179,19 @@ def _changed(tree: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any
 
 
 def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with ``change`` on top. Another model begins with its own defaults, not with the options of the base's model."""
+    """``base`` with ``change`` on top.
+
+    Another model begins with its own defaults, not with the options of the base's model. Plugins add up: entries that the base
+    names come from the base's.
+    """
     model, changed = base.get("model"), change.get("model")
     if isinstance(model, Mapping) and isinstance(changed, Mapping):
         before = model.get("name", "grit")
         if changed.get("name", before) != before:
             base = {**base, "model": {}}
+    plugins, added = base.get("plugins"), change.get("plugins")
+    if isinstance(plugins, list) and isinstance(added, list):
+        change = {**change, "plugins": [*plugins, *[each for each in added if each not in plugins]]}
     return _combine(base, change)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
+from grit.errors import GritError
 from grit.graphs.pairs import check_pairs_kind
 from grit.models import MODELS, STATISTICS, ModelKind
 from grit.options import entry_of
@@ -48,7 +49,10 @@ class ModelConfig(Frozen):
 
 def model_config(name: str) -> type[ModelConfig]:
     """The configuration of the model of that name."""
-    return _config_of(name, MODELS[name])
+    try:
+        return _config_of(name, MODELS[name])
+    except GritError as error:
+        raise GritError(f"the model {name!r}: {error}") from None
 
 
 def parse_model(tree: Mapping[str, Any]) -> ModelConfig:

@@ -16,7 +16,7 @@ from grit.errors import GritError
 from grit.graphs.schema import Features
 from grit.models.grit import Grit
 from grit.nn.attention import GritAttention
-from grit.nn.heads import HalvingHead
+from grit.nn.heads import HalvingHead, MLPHead
 from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe
@@ -167,6 +167,10 @@ def _head_names(model: Grit) -> Iterator[tuple[str, str]]:
         for i in range(len(model.head.linears)):
             yield f"head.linears.{i}", f"post_mp.FC_layers.{i}"
         return
+    if not isinstance(model.head, MLPHead):
+        raise GritError(
+            f"the released code has no head such as {type(model.head).__name__}: use model.head=halving or mlp."
+        )
     hidden = len(model.head.hidden)
     for i in range(hidden):
         yield f"head.hidden.{i}", f"post_mp.layer_post_mp.model.0.Layer_{i}.layer.model"

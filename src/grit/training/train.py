@@ -259,7 +259,8 @@ def _leave_processes() -> None:
 
 def check_same(folder: RunFolder, recipe: Recipe) -> None:
     """Raise if a run was begun with another configuration."""
-    begun, asked = dotted(folder.recipe().model_dump()), dotted(recipe.model_dump())
+    # A plugin may have moved: what it is for, other keys say.
+    begun, asked = (dotted(each.model_dump(exclude={"plugins"})) for each in (folder.recipe(), recipe))
     if begun != asked:
         changed = different_keys(begun, asked)
         shown = ", ".join(f"{key} was {begun.get(key)}, is now {asked.get(key)}" for key in changed[:4])

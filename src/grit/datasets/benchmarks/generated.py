@@ -17,9 +17,11 @@ NumberedGraph = Callable[[int, Split, int], ArrayGraph]
 """(seed, split, number) -> graph."""
 
 
-def generated_source(graph: NumberedGraph, sizes: tuple[int, int, int], default_seed: int) -> Source:
-    """The source ``generate``; ``default_seed`` is used where the user names none."""
-    note = "drawn from the published distribution: the official random draws cannot be repeated"
+_NOTE = "drawn from the published distribution: the official random draws cannot be repeated"
+
+
+def generated_source(graph: NumberedGraph, sizes: tuple[int, int, int], default_seed: int, note: str = _NOTE) -> Source:
+    """The source ``generate``; ``default_seed`` is used where the user names none, ``note`` is shown with the data set."""
     return Source("generate", (), partial(_read, graph=graph, sizes=sizes, default_seed=default_seed), note)
 
 
