@@ -38,7 +38,7 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
             f"%YAML 1{'1' * 5000}.1\n---\nbase: zinc",
             "line 1: not valid YAML: a number that is no character or no version",
         ),
-        ("base: 2001-13-45", "base: '2001-13-45' is no recipe"),
+        ("base: 2001-13-45", "base: '2001-13-45' is not a recipe"),
         ("base: zinc\nbase: mnist", "line 2: not valid YAML: the key 'base' stands twice"),
         ("base: zinc\ntrain: {lr: 1.0, lr: 2.0}", "line 2: not valid YAML: the key 'lr' stands twice"),
         ("base: zinc\n? [a, b]\n: 1", "line 2: not valid YAML: a key must be a word"),

@@ -302,7 +302,7 @@ def test_bad_files(tmp_path):
         ("a: [", "line 1: not valid YAML"),
         ("- 1", "must be a mapping"),
         ("model: {}", "dataset: missing, and it has no default"),
-        ("base: zonc", r"base: 'zonc' is no recipe \(did you mean 'zinc'\?\)"),
+        ("base: zonc", r"base: 'zonc' is not a recipe \(did you mean 'zinc'\?\)"),
     ]:
         (tmp_path / "mine.yaml").write_text(content)
         with pytest.raises(grit.GritError, match=message):

@@ -134,7 +134,7 @@ def test_the_same_seed_gives_the_same_predictions():
             np.where(np.arange(len(SMILES)) == 3, np.inf, CARBONS),
             rf"X\[3\] is '{SMILES[3]}', which cannot be used: y is 'inf', expected a number",
         ),
-        (grit.GritRegressor, [*small_graphs(3), None], [1.0, 2.0, 3.0, 4.0], r"X\[3\] is no graph but NoneType"),
+        (grit.GritRegressor, [*small_graphs(3), None], [1.0, 2.0, 3.0, 4.0], r"X\[3\] is not a graph but NoneType"),
         (grit.GritRegressor, ["CC"], [1.0, 2.0], "X has 1 entries and y has 2"),
         (grit.GritClassifier, ["CC", "CO", "CN"], ["a", "a", "a"], "only the class"),
         (

@@ -222,7 +222,7 @@ def test_a_loss_that_is_not_a_number(tmp_path):
         graphs, task="regression", splits={"train": range(50), "val": range(50, 60), "test": range(60, 70)}
     )
     store = store.with_task(store.task.model_copy(update={"standardise": False, "loss": "mse", "metric": "mae"}))
-    with pytest.raises(grit.GritError, match=r"infinite or undefined \(NaN\) in epoch 0, batch 0.*train.lr"):
+    with pytest.raises(grit.GritError, match=r"infinite or undefined \(NaN\) in epoch 1, batch 1. Check.*train.lr"):
         train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS)
 
 
@@ -245,6 +245,15 @@ def test_early_stopping(store, tmp_path):
 def test_of_equally_good_epochs_the_latest_is_kept(store, tmp_path, monkeypatch):
     monkeypatch.setattr("grit.learning.task.Task.metrics", lambda self, outputs, targets: {"mae": 1.0})
     assert train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS)["best_epoch"] == 2
+
+
+def test_a_metric_that_cannot_be_computed_is_told(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("grit.learning.task.Task.metrics", lambda self, outputs, targets: {"mae": float("nan")})
+    told = []
+    result = train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS, say=told.append)
+    assert result["best_epoch"] == 2
+    assert any("mae could not be computed on the validation set in any epoch" in line for line in told)
+    assert grit.load(tmp_path / "run").recipe == small_recipe()
 
 
 def test_accumulated_batches_make_one_step(store, tmp_path):

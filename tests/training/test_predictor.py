@@ -92,7 +92,7 @@ def test_entries_that_are_no_text_are_nan_and_named(molecules):
     np.testing.assert_allclose(outputs[[0, 2]], predictor.predict(["CCO", "CCN"]), rtol=1e-5)
     with pytest.raises(grit.GritError, match=r"none of the SMILES can be read: 0 \('None': not text but NoneType\)"):
         predictor.predict([None])
-    with pytest.raises(grit.GritError, match="entry 1 is no graph but str; pass graphs alone, or SMILES alone"):
+    with pytest.raises(grit.GritError, match="entry 1 is not a graph but str; pass graphs alone, or SMILES alone"):
         predictor.predict([small_graphs(2)[1], "CCO"])
 
 
@@ -286,7 +286,7 @@ def test_where_predictions_go(molecules, tmp_path, monkeypatch):
         (table / "out.csv", "there is no folder '.*in.csv'"),
         (table, "is the table to read; name another CSV to write"),
         (tmp_path / "same.csv", "is the table to read"),
-        (tmp_path / "pipe", "it is no ordinary file"),
+        (tmp_path / "pipe", "it is not an ordinary file"),
     ):
         with pytest.raises(grit.GritError, match=message):
             predict_table(predictor, table, out, processes=1)

@@ -1,4 +1,4 @@
-"""Data sets: the table `DATASETS`, building and opening them, and one's own data."""
+"""Data sets: the table `DATASETS`, building and opening them, and your own data."""
 
 from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions
 from grit.datasets.building import build, is_built, load, load_schema, store_path, verify

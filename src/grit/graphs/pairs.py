@@ -66,7 +66,7 @@ class Pairs(TensorTree):
     def from_index(cls, query: Tensor, key: Tensor, num_nodes: int) -> "Pairs":
         """Pairs from any list of (query, key), each given once, in any order; no observed edges.
 
-        This is the way in for one's own sparse attention: ``Pairs.from_index(edge_index[1], edge_index[0], n)``.
+        This is how to use your own sparse attention: ``Pairs.from_index(edge_index[1], edge_index[0], n)``.
         """
         if query.shape != key.shape or query.dim() != 1:
             raise GritError(

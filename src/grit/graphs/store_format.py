@@ -162,7 +162,7 @@ def map_array(folder: Path, name: str, info: ArrayInfo) -> tuple[Array, mmap.mma
 class SkippedRow(NamedTuple):
     """A row of the source that gave no graph: its line (the header is line 1), what stood there, and why.
 
-    Of a source that is no text file, such as a list of SMILES, ``line`` is the number of the entry, from 0.
+    Of a source that is not a text file, such as a list of SMILES, ``line`` is the number of the entry, from 0.
     """
 
     line: int

@@ -1,1 +1,1 @@
-"""The model: attention, layer, stem, heads, and GRIT itself. Every module takes explicit arguments and stands alone."""
+"""What models are built from: attention, layer, stem, heads, norms. Every module takes explicit arguments and stands alone."""

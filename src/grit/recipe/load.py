@@ -120,7 +120,7 @@ def _read(name: str | Path, *, below: tuple[str, ...] = ()) -> dict[str, Any]:
         base = str(folder / base)
     elif base not in recipes():
         raise GritError(
-            f"recipe {str(name)!r}: base: {shown(base)} is no recipe{_nearest(str(base), recipes())}. "
+            f"recipe {str(name)!r}: base: {shown(base)} is not a recipe{_nearest(str(base), recipes())}. "
             "A file of your own is named with its ending .yaml."
         )
     return _merge(_read(base, below=(*below, str(name))), tree)
@@ -188,7 +188,8 @@ def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     if isinstance(model, Mapping) and isinstance(changed, Mapping):
         before = model.get("name", "grit")
         if changed.get("name", before) != before:
-            base = {**base, "model": {}}
+            # What is published of one model is not the figure of another.
+            base = {**base, "model": {}, "paper": None}
     plugins, added = base.get("plugins"), change.get("plugins")
     if isinstance(plugins, list) and isinstance(added, list):
         change = {**change, "plugins": [*plugins, *[each for each in added if each not in plugins]]}

@@ -1,4 +1,4 @@
-"""Recipes for one's own data: presets of three sizes."""
+"""Recipes for your own data: presets of three sizes."""
 
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema

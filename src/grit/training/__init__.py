@@ -1,1 +1,1 @@
-"""Training: configuration, recipes, schedule, optimisation."""
+"""Training: the loop, run folders and checkpoints, predictors, fitting tables, comparing runs."""

@@ -342,7 +342,8 @@ class TrainingLoop:
     def _not_finite(self) -> GritError:
         p = self.progress
         return GritError(
-            f"the loss became infinite or undefined (NaN) in epoch {p.epoch}, batch {p.batch}. The last good checkpoint is kept. "
+            f"the loss became infinite or undefined (NaN) in epoch {p.epoch + 1}, batch {p.batch + 1}. "
+            f"{'The last good checkpoint is kept. ' if self.folder.last.exists() else ''}"
             "Check the data for extreme values; lower train.lr, or set train.clip_norm or model.clamp if they are off."
         )
 

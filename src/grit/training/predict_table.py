@@ -191,7 +191,7 @@ def _write(out: Path, header: Sequence[str], lines: Iterator[list[str]]) -> None
     if out.is_dir():
         raise GritError(f"cannot write {str(out)!r}: it is a folder. Name the CSV to write.")
     if out.exists() and not out.is_file():
-        raise GritError(f"cannot write {str(out)!r}: it is no ordinary file. Name the CSV to write.")
+        raise GritError(f"cannot write {str(out)!r}: it is not an ordinary file. Name the CSV to write.")
     if not out.parent.is_dir():
         raise GritError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
     try:

@@ -91,7 +91,7 @@ class Predictor:
 
         Returns:
             (n, num_outputs) for graphs. For nodes and edges a list with an array for each graph. A SMILES that cannot be read,
-            or an entry that is no text, gives NaN, and one warning names them by their place in the list, from 0.
+            or an entry that is not text, gives NaN, and one warning names them by their place in the list, from 0.
         """
         return self._apply(items, lambda batch: predict_batch(self.network, self.task, batch)[0])
 
@@ -151,7 +151,7 @@ class Predictor:
         """How SMILES become the graphs that the model was trained on."""
         if self.data.molecules is None:
             raise GritError(
-                f"the run was trained on {self.data.name!r}, which is no molecules: pass PyG graphs, not SMILES."
+                f"the run was trained on {self.data.name!r}, which holds no molecules: pass PyG graphs, not SMILES."
             )
         return Featurise(graph=FEATURISERS[self.data.molecules])
 
@@ -234,7 +234,7 @@ def are_graphs(items: Sequence[object], place: str) -> bool:
     if others and len(others) < len(items):
         number, item = others[0]
         raise GritError(
-            f"{place.format(number)} is no graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
+            f"{place.format(number)} is not a graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
         )
     return len(others) < len(items)
 

@@ -61,7 +61,7 @@ class RunData(BaseModel):
         task: What is predicted.
         mean: Of the training targets, where the task standardises.
         scale: Their deviation.
-        molecules: How a SMILES becomes a graph, an entry of `FEATURISERS`; None if the data is no molecules.
+        molecules: How a SMILES becomes a graph, an entry of `FEATURISERS`; None if the data are not molecules.
         split_sizes: Graphs per split, or nodes where nodes of one graph are in different splits.
         split_checksums: SHA-256 of each split's graph numbers, or node numbers.
         checksum: SHA-256 over the checksums of all arrays, where the data is on disk.

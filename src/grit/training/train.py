@@ -214,6 +214,11 @@ def _run(loop: TrainingLoop, goes_on: bool, log: RunLog, say: Callable[[str], No
         if loop.fabric.world_size == 1:
             raise
         raise _lost(error) from None
+    if loop.progress.best_epoch is None:
+        say(
+            f"{result['metric']} could not be computed on the validation set in any epoch (it may hold a single class), so no "
+            "best epoch could be chosen: the last one was tested. Choose another split, or another metric (train.metric)."
+        )
     if result["epochs"] < loop.config.epochs:
         say(
             f"stopped after epoch {result['epochs']} of {loop.config.epochs}: no better on validation for "

@@ -130,7 +130,7 @@ def test_links_in_archives_are_refused(tmp_path):
         entry = tarfile.TarInfo("link")
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(entry)
-    with pytest.raises(grit.GritError, match="'link', which is no ordinary file"):
+    with pytest.raises(grit.GritError, match="'link', which is not an ordinary file"):
         extract(tmp_path / "a", tmp_path / "out")
 
 

@@ -29,7 +29,7 @@ def _read(
     task: TaskSpec,
     scaffold: bool,
 ) -> BuildPlan:
-    """Rows that cannot be read are listed in the store, as with one's own tables."""
+    """Rows that cannot be read are listed in the store, as with your own tables."""
     targets = Targets(task.model_copy(update={"targets": columns}), "as published")
     table = TextTable(folder / file, [smiles, *columns])
 

@@ -70,7 +70,7 @@ class ZincTerms(NamedTuple):
 
 
 def why_no_smiles(item: object) -> str | None:
-    """Why an entry of a list cannot be a SMILES, if so: it is no text. A blank of a data frame comes as None or NaN."""
+    """Why an entry of a list cannot be a SMILES, if so: it is not text. A blank of a data frame comes as None or NaN."""
     return None if isinstance(item, str) else f"not text but {type(item).__name__}"
 
 

@@ -135,7 +135,7 @@ def extract(archive: Path, folder: Path) -> None:
                     _inside(target, entry.name, archive)
                     if not (entry.isfile() or entry.isdir()):
                         raise GritError(
-                            f"the archive {str(archive)!r} holds {entry.name!r}, which is no ordinary file."
+                            f"the archive {str(archive)!r} holds {entry.name!r}, which is not an ordinary file."
                         )
                 tarred.extractall(target, filter="data")
     except GritError:
