@@ -87,7 +87,7 @@ def test_a_sweep_goes_on_where_it_was_interrupted(folder, write, command, monkey
         return real(runs, place, stores, stops)
 
     monkeypatch.setattr("grit.cli.sweep_text.run_sweep", interrupted)
-    assert "Go on with the same command" in command("sweep", "mine.yaml", "--device", "cpu", code=2)
+    assert "Go on with the same command" in command("sweep", "mine.yaml", "--device", "cpu", code=130)
     assert len(lines(folder / "runs" / "mine" / "sweep.csv")) == 1
     result = folder / "runs" / "mine" / "lr=0.001" / "seed0" / "result.json"
     before = result.stat().st_mtime_ns

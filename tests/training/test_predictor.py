@@ -416,9 +416,11 @@ def test_runs_that_cannot_be_loaded(tmp_path):
 
 
 def _data():
+    from grit.learning.task import Task
     from grit.training.run_folder import describe_data
 
-    return describe_data(small_store(), (0.0,), (1.0,))
+    store = small_store()
+    return describe_data(store, Task(store.task), {})
 
 
 def test_no_warning_without_reason(molecules):

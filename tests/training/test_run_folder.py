@@ -176,11 +176,15 @@ def test_a_folder_of_the_users_own_stays_as_it_is(store, tmp_path, files, resume
     assert {str(path.relative_to(tmp_path / "mine")): path.read_text() for path in left} == files
 
 
-def test_a_file_of_the_users_own_in_a_run_that_learned_nothing(finished, store, tmp_path):
+@pytest.mark.parametrize("resume", [True, False])
+def test_files_beside_a_run_that_learned_nothing_stay(finished, store, tmp_path, resume):
+    """Notes of the user's own, or what a logger wrote before the first checkpoint."""
     shutil.copytree(finished.path, tmp_path / "run", ignore=shutil.ignore_patterns("*.safetensors", "result.json"))
     (tmp_path / "run" / "notes.txt").write_text("precious")
-    with pytest.raises(grit.GritError, match=r"holds other files \(notes.txt\)"):
-        go_on(RunFolder(tmp_path / "run"), store, resume=False)
+    (tmp_path / "run" / "tensorboard").mkdir()
+    go_on(RunFolder(tmp_path / "run"), store, resume=resume)
+    check_same(RunFolder(tmp_path / "run"), finished)
+    assert (tmp_path / "run" / "notes.txt").read_text() == "precious"
 
 
 def test_notes_beside_a_trained_run_do_not_keep_it_from_going_on(copy, finished, store):
