@@ -123,7 +123,7 @@ def train(
             if fabric.is_global_zero:
                 log.of_finished(recipe, folder, result)
             return result
-        if record is not None and not goes_on:
+        if record is not None and not goes_on and fabric.is_global_zero:
             tell_taken(record, say)
         seed = recipe.train.seed + fabric.global_rank
         torch.manual_seed(seed)
