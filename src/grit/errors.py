@@ -6,7 +6,7 @@ class GritError(ValueError):
 
 
 class Interrupted(GritError):
-    """Work was stopped from outside, after saving: nobody's mistake, and it can be gone on with."""
+    """Work was stopped from outside, after saving: not a mistake, and it can be resumed."""
 
 
 def shown(value: object) -> str:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from scipy.stats import ttest_ind
 
-from grit.cli.text_plot import text_plot
+from grit.cli.ascii_plot import text_plot
 from grit.datasets import from_pyg
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train

@@ -53,7 +53,7 @@ class TestContract:
         assert benchmark.published.graphs > 0
         names = [source.name for source in benchmark.sources]
         assert len(set(names)) == len(names)
-        assert names[0] in ("official", "bundled")
+        assert names[0] in ("official", "bundled", "generate")
         for source in benchmark.sources:
             for file in source.files:
                 assert (source.name == "official") <= (file.url is not None)
@@ -109,7 +109,10 @@ class TestContract:
         )
         batch = PairBatch.from_store(store, store.split("train")[:3], BatchSpec(4))
         predicted = model(batch)
-        rows = {"graph": 3, "node": batch.num_nodes}[store.schema.level]
+        labels = batch.graphs.label_index
+        rows = {"graph": 3, "node": batch.num_nodes, "edge": 0 if labels is None else labels.shape[1]}[
+            store.schema.level
+        ]
         assert predicted.shape == (rows, store.schema.num_outputs)
         assert batch.y.shape == (rows, 1 if store.task.kind == "multiclass" else store.schema.num_outputs)
 

@@ -117,7 +117,7 @@ def test_survives_deepcopy_and_state_dict():
         ({"num_layers": 0}, "num_layers and head_layers must be at least 1"),
         ({"head_layers": 0}, "num_layers and head_layers must be at least 1"),
         ({"degree": "log"}, "degree must be scaler, encoding or none, got 'log'"),
-        ({"head": "linear"}, "unknown head 'linear'; there are halving, mlp"),
+        ({"head": "no-such-head"}, "unknown head 'no-such-head'; there are halving, mlp"),
         ({"pooling": "max"}, "go with pooling sum or mean, got 'max'"),
         ({"num_heads": 5}, "hidden_dim 8 is not divisible by num_heads 5"),
     ],

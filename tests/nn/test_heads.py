@@ -62,6 +62,10 @@ def test_pooling_must_go_with_the_level():
 @pytest.mark.parametrize("name", sorted(HEADS))
 def test_every_head(name):
     check_head(name)
+
+
+@pytest.mark.parametrize("name", ["halving", "mlp"])
+def test_the_released_heads_have_as_many_maps_as_layers(name):
     for layers in (1, 2, 3):
         head = HEADS[name](hidden_dim=16, num_outputs=5, num_layers=layers, activation="relu")
         assert sum(isinstance(module, torch.nn.Linear) for module in head.modules()) == layers
@@ -105,7 +109,9 @@ def test_mlp_head_activates_then_scales_after_every_hidden_map(activation):
 
 def test_heads_start_as_torch_has_them():
     torch.manual_seed(0)
-    heads = [HEADS[name](hidden_dim=128, num_outputs=64, num_layers=2, activation="relu") for name in sorted(HEADS)]
+    heads = [
+        HEADS[name](hidden_dim=128, num_outputs=64, num_layers=2, activation="relu") for name in ("halving", "mlp")
+    ]
     linears = [module for head in heads for module in head.modules() if isinstance(module, torch.nn.Linear)]
     for linear in [*linears, readout_class("edge", "none")(128).linear]:
         bound = linear.in_features**-0.5

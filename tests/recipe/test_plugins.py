@@ -282,12 +282,14 @@ class TestOptions:
 
     def test_a_loss_of_another_kind_of_task(self, tmp_path):
         recipe = small_recipe("train.loss=cross_entropy")
-        with pytest.raises(grit.GritError, match="regression is trained with the loss l1 or mse, not with cross_entr"):
+        with pytest.raises(
+            grit.GritError, match="regression is trained with the loss l1 or mse.*, not with cross_entr"
+        ):
             train(recipe, tmp_path / "run", store=small_store(), options=CPU)
         assert not (tmp_path / "run").exists()
 
     def test_a_metric_of_another_kind_of_task(self, tmp_path):
-        with pytest.raises(grit.GritError, match="regression is measured by mae, rmse, r2, not by auroc"):
+        with pytest.raises(grit.GritError, match="regression is measured by mae, rmse, r2.*, not by auroc"):
             train(small_recipe("train.metric=auroc"), tmp_path / "run", store=small_store(), options=CPU)
 
     def test_loss_and_metric_are_those_of_the_run(self, tmp_path):

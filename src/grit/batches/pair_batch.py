@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from grit.batches.spec import BatchSpec
 from grit.encodings.rrwp import log_degree
-from grit.encodings.stored import StoredRRWP, spread, stored_rrwp
+from grit.encodings.stored_rrwp import StoredRRWP, spread, stored_rrwp
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.convert import on_cpu, pack, pack_batch

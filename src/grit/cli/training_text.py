@@ -111,7 +111,7 @@ def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) 
     """Mean and deviation of several seeds beside the paper's figure."""
     metric = results[0]["metric"]
     values = [result["test"][metric] for result in results]
-    scale = 100.0 if metric.startswith("accuracy") else 1.0
+    scale = 100.0 if METRICS[metric].in_percent else 1.0
     ours = summarise([scale * value for value in values])
     summary: dict[str, Any] = {"metric": metric, "values": values, "mean": ours.mean, "sd": ours.sd, "runs": ours.runs}
     paper = recipe.paper

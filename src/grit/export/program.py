@@ -24,7 +24,7 @@ from grit.learning.task import Task
 from grit.models.grit import Grit
 from grit.recipe.config import Recipe
 
-ENCODINGS = ("rrwp", "rwse", "none")
+EXPORTABLE_ENCODINGS = ("rrwp", "rwse", "none")
 LEVELS = ("graph", "node")
 
 Cells = tuple[Tensor, Tensor, Tensor]  # of (B, n, n): graph, i, j
@@ -205,10 +205,10 @@ class TensorProgram(nn.Module):
         super().__init__()
         if not isinstance(network, Grit):
             raise GritError(f"only GRIT can be exported; this run trained {recipe.model.name!r}.")
-        if recipe.encoding.name not in ENCODINGS:
+        if recipe.encoding.name not in EXPORTABLE_ENCODINGS:
             raise GritError(
                 f"a model with the encoding {recipe.encoding.name!r} cannot be exported; "
-                f"those with {', '.join(ENCODINGS)} can."
+                f"those with {', '.join(EXPORTABLE_ENCODINGS)} can."
             )
         if network.schema.level not in LEVELS:
             raise GritError(

@@ -1,4 +1,4 @@
-"""Graphs on their way to the model: packed graphs, the node pairs attention runs over, and the batch.
+"""Graphs: packed, as node pairs that attention runs over, and in stores on disk.
 
 Orientation, stated once for the whole project. A pair is (query ``i``, key ``j``): node ``i`` attends to node ``j``.
 

@@ -24,8 +24,8 @@ WEIGHTS = (
     *("pair_norm_weight", "pair_norm_bias", "node_norm_weight", "node_norm_bias", "ffn_norm_weight", "ffn_norm_bias"),
 )  # of a layer, `LayerTensors` of cpp/stack.h
 _PAIR_UPDATE = {"pair_out_weight", "pair_out_bias", "pair_norm_weight", "pair_norm_bias"}
-NORMS = 3  # in a layer: of pairs, of nodes, of the FFN
-SEEDS = 4  # in a layer: of the dropouts on attention weights, pairs, nodes and inside the FFN
+NUM_NORMS = 3  # in a layer: of pairs, of nodes, of the FFN
+NUM_SEEDS = 4  # in a layer: of the dropouts on attention weights, pairs, nodes and inside the FFN
 
 _SUM_OVER_PROCESSES = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_double), ctypes.c_int64)
 _GIVEN_BACK = ("x_out", "pair_out", "mean", "variance")
@@ -59,7 +59,7 @@ class StackOptions(NamedTuple):
         heads: H.
         ffn_width: F.
         has_theta: Whether they have a degree scaler.
-        rewrites_pairs: Whether the last layer does; the others must.
+        update_pairs: Whether the last layer does; the others must.
         clamp: Bound on the logits; None for none.
         attention_dropout: On the attention weights; 0 in evaluation.
         dropout: Elsewhere; 0 in evaluation.
@@ -70,7 +70,7 @@ class StackOptions(NamedTuple):
     heads: int
     ffn_width: int
     has_theta: bool
-    rewrites_pairs: bool
+    update_pairs: bool
     clamp: float | None
     attention_dropout: float
     dropout: float
@@ -79,14 +79,14 @@ class StackOptions(NamedTuple):
 
 
 def weight_shapes(
-    width: int, heads: int, ffn_width: int, has_theta: bool, rewrites_pairs: bool
+    width: int, heads: int, ffn_width: int, has_theta: bool, update_pairs: bool
 ) -> dict[str, tuple[int, ...]]:
     """Shapes of the weights of a layer, in the order of `WEIGHTS`; (0,) for those that it does not have."""
     d, f, c = width, ffn_width, width // heads
     special = {"score": (heads, c), "pair_value": (heads, c, c), "theta": (2, d), "ffn_in_weight": (f, d)}
     special |= {"ffn_in_bias": (f,), "ffn_out_weight": (d, f)}
     usual = {name: (d, d) if name.endswith("weight") and "norm" not in name else (d,) for name in WEIGHTS}
-    absent = (set() if has_theta else {"theta"}) | (set() if rewrites_pairs else _PAIR_UPDATE)
+    absent = (set() if has_theta else {"theta"}) | (set() if update_pairs else _PAIR_UPDATE)
     return {name: (0,) if name in absent else special.get(name, usual[name]) for name in WEIGHTS}
 
 
@@ -118,7 +118,7 @@ class StackOutput(NamedTuple):
 
 def _room(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: bool) -> list[Tensor]:
     """For nodes, nodes_out, pairs_out and logsumexp; where nothing is kept, layers use the same room one after another."""
-    sizes = (layers, layers - 1, layers - 1 + options.rewrites_pairs)
+    sizes = (layers, layers - 1, layers - 1 + options.update_pairs)
     of_nodes, between, of_pairs = sizes if keep else (min(size, 1) for size in sizes)
     # The largest first: what the allocator has left of the last step's then fits the others, and it need not ask for more.
     pairs_out = pair.new_empty(of_pairs, *pair.shape)
@@ -132,10 +132,10 @@ def _empty(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: bo
     kept = _room(x, pair, layers, options, keep) if keep else [x.new_empty(0) for _ in range(4)]
     return StackOutput(
         x.new_empty(x.shape),
-        pair.new_empty(pair.shape if options.rewrites_pairs else (0, width)),
-        x.new_zeros(layers, NORMS, width),
-        x.new_zeros(layers, NORMS, width),
-        x.new_zeros(len(_AFFINE), layers, NORMS, width),
+        pair.new_empty(pair.shape if options.update_pairs else (0, width)),
+        x.new_zeros(layers, NUM_NORMS, width),
+        x.new_zeros(layers, NUM_NORMS, width),
+        x.new_zeros(len(_AFFINE), layers, NUM_NORMS, width),
         *kept,
     )
 
@@ -153,7 +153,7 @@ def layer_stack(
     heads: int,
     ffn_width: int,
     has_theta: bool,
-    rewrites_pairs: bool,
+    update_pairs: bool,
     clamp: float | None,
     attention_dropout: float,
     dropout: float,
@@ -170,12 +170,12 @@ def layer_stack(
     what the backward pass needs.
     """
     options = StackOptions(
-        heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
+        heads, ffn_width, has_theta, update_pairs, clamp, attention_dropout, dropout, eps, gelu
     )  # fmt: skip
     out = _empty(x, pair, seeds.shape[0], options, keep)
     call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, options, keep)
     nodes, nodes_out, pairs_out, logsumexp = out[5:] if keep else _room(x, pair, seeds.shape[0], options, keep)
-    if not keep and rewrites_pairs:
+    if not keep and update_pairs:
         pairs_out = out.pair  # written over from layer to layer
     _set_kept(call, out.affine, nodes, nodes_out, pairs_out, logsumexp)
     call.set(x_out=out.x, pair_out=out.pair, mean=out.mean, variance=out.variance)
@@ -210,7 +210,7 @@ def layer_stack_backward(
     heads: int,
     ffn_width: int,
     has_theta: bool,
-    rewrites_pairs: bool,
+    update_pairs: bool,
     clamp: float | None,
     attention_dropout: float,
     dropout: float,
@@ -219,11 +219,11 @@ def layer_stack_backward(
 ) -> list[Tensor]:
     """Gradients of x, pair and every weight of `layer_stack`, from those of its x and pair."""
     options = StackOptions(
-        heads, ffn_width, has_theta, rewrites_pairs, clamp, attention_dropout, dropout, eps, gelu
+        heads, ffn_width, has_theta, update_pairs, clamp, attention_dropout, dropout, eps, gelu
     )  # fmt: skip
     call = _prepare(x, pair, log_degree, row_ptr, key, weights, statistics, seeds, options, True)
     _set_kept(call, affine, nodes, nodes_out, pairs_out, logsumexp)
-    if grad_pair_out is None and rewrites_pairs:
+    if grad_pair_out is None and update_pairs:
         grad_pair_out = torch.zeros_like(pair)
     grads = _empty_grads(x, pair, weights)
     call.set(mean=mean, grad_x_out=grad_x_out, grad_pair_out=grad_pair_out, room=x.new_empty(4, *x.shape))

@@ -18,11 +18,13 @@ class Metric:
         kinds: The kinds of task that it is computed for: regression, binary, multiclass, multilabel.
         compute: (outputs (R, num_outputs), targets (R, T) with NaN where missing) -> its value, NaN where it is not defined.
         higher_is_better: Its direction.
+        in_percent: Whether tables show it in percent, as the paper does.
     """
 
     kinds: tuple[str, ...]
     compute: Callable[[Array, Array], float]
     higher_is_better: bool = True
+    in_percent: bool = False
 
 
 def metrics_of(kind: str) -> dict[str, Metric]:
@@ -108,8 +110,8 @@ METRICS: dict[str, Metric] = {
     "mae": Metric(("regression",), _mae, higher_is_better=False),
     "rmse": Metric(("regression",), _rmse, higher_is_better=False),
     "r2": Metric(("regression",), _r2),
-    "accuracy": Metric(("binary", "multiclass"), _accuracy),
-    "accuracy-sbm": Metric(("binary", "multiclass"), _accuracy_sbm),
+    "accuracy": Metric(("binary", "multiclass"), _accuracy, in_percent=True),
+    "accuracy-sbm": Metric(("binary", "multiclass"), _accuracy_sbm, in_percent=True),
     "auroc": Metric(("binary", "multilabel"), _auroc),
     "ap": Metric(("binary", "multilabel"), _average_precision),
 }

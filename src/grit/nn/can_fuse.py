@@ -1,7 +1,7 @@
-"""The judge: can these layers run in the fused unit (`grit.kernels.stack`) here and now, and if not, why not?
+"""Can these layers run in the fused unit (`grit.kernels.stack`) on these tensors, and if not, why not?
 
-The unit reads the layers' weights and nothing else of them, so it may run only where the modules do just what their classes
-say and nobody looks on. Whatever is unusual runs plain, through ordinary module calls.
+The unit reads only the weights of the layers. So it may run only where every module does exactly what its class says and no
+hook observes it. Whatever is unusual runs plain, through ordinary module calls.
 """
 
 from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def _of_the_settings(layers: Sequence[FusableLayer]) -> Iterator[str]:
             yield f"layer {number} has another activation than ReLU and GELU"
         if number + 1 < len(layers) and not layer.update_pairs:
             yield f"layer {number} does not rewrite pairs, and is not the last"
-        if stack_options(layer)._replace(rewrites_pairs=first.rewrites_pairs) != first:
+        if stack_options(layer)._replace(update_pairs=first.update_pairs) != first:
             yield f"layer {number} has other settings than layer 0"
         for norm in norms(layer):
             if norm.eps != first.eps or norm.uses_batch_statistics != of_batch:

@@ -17,8 +17,8 @@ from grit.errors import GritError
 from grit.graphs.pairs import Pairs
 from grit.kernels.dropout import draw_seed, dropout
 from grit.kernels.stack import (
-    NORMS,
-    SEEDS,
+    NUM_NORMS,
+    NUM_SEEDS,
     WEIGHTS,
     StackOptions,
     StackOutput,
@@ -61,7 +61,7 @@ def stack_options(layer: FusableLayer) -> StackOptions:
         heads=attention.num_heads,
         ffn_width=layer.ffn_in.out_features,
         has_theta=layer.degree_scaler is not None,
-        rewrites_pairs=layer.update_pairs,
+        update_pairs=layer.update_pairs,
         clamp=attention.clamp,
         attention_dropout=attention.attention_dropout if attention.training else 0.0,
         dropout=layer.dropout if layer.training else 0.0,
@@ -115,20 +115,20 @@ def run_stack(
     out = StackOutput(*layer_stack(x, pair, *index, weights, statistics, seeds, *options, keep))
     if of_batch:
         _follow(layers, out)
-    return out.x, out.pair if options.rewrites_pairs else pair
+    return out.x, out.pair if options.update_pairs else pair
 
 
 def _draw_seeds(options: StackOptions, num_layers: int) -> Tensor:
     """Seeds (L, 4) of the dropouts, drawn in the order in which layers that run plain would draw them."""
-    in_layer = [bool(options.attention_dropout), *[bool(options.dropout)] * (SEEDS - 1)]
+    in_layer = [bool(options.attention_dropout), *[bool(options.dropout)] * (NUM_SEEDS - 1)]
     wanted = [at for at, drops in enumerate(in_layer * num_layers) if drops]
-    unused = (num_layers - 1) * SEEDS + 1  # of pairs that the last layer does not rewrite
-    if not options.rewrites_pairs and unused in wanted:
+    unused = (num_layers - 1) * NUM_SEEDS + 1  # of pairs that the last layer does not rewrite
+    if not options.update_pairs and unused in wanted:
         wanted.remove(unused)
-    seeds = torch.zeros(num_layers * SEEDS, dtype=torch.int64, device="cpu")
+    seeds = torch.zeros(num_layers * NUM_SEEDS, dtype=torch.int64, device="cpu")
     if wanted:
         seeds = seeds.index_copy(0, torch.tensor(wanted), draw_seed(len(wanted)))
-    return seeds.view(num_layers, SEEDS)
+    return seeds.view(num_layers, NUM_SEEDS)
 
 
 def _follow(layers: Sequence[FusableLayer], out: StackOutput) -> None:
@@ -209,7 +209,7 @@ def plain_stack(
     pairs = Pairs(query=query, key=key, row_ptr=row_ptr, edge_pair=key.new_empty(0))
     sigma = F.gelu if o.gelu else torch.relu
     for number in range(num_layers):
-        rewrites = o.rewrites_pairs or number + 1 < num_layers
+        rewrites = o.update_pairs or number + 1 < num_layers
         w = dict(zip(WEIGHTS, weights[number * len(WEIGHTS) :], strict=False))
 
         def linear(rows: Tensor, name: str, w: dict[str, Tensor] = w) -> Tensor:
@@ -219,7 +219,7 @@ def plain_stack(
             return rows.view(rows.shape[0], o.heads, -1)
 
         def norm(rows: Tensor, which: int, name: str, w: dict[str, Tensor] = w, number: int = number) -> Tensor:
-            at = (number * NORMS + which) * 2
+            at = (number * NUM_NORMS + which) * 2
             mean, variance = statistics[at : at + 2] if statistics else (None, None)
             scale, shift = w[f"{name}_norm_weight"], w[f"{name}_norm_bias"]
             return F.batch_norm(rows, mean, variance, scale, shift, training=not statistics, eps=o.eps)

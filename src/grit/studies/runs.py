@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from grit.errors import GritError, Interrupted
+from grit.learning.metrics import METRICS
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe, scale_warmup
 from grit.studies.study import Workbench
@@ -121,7 +122,7 @@ def _teller(bench: Workbench, title: str) -> Callable[[Event], None]:
 
 def _outcome(results: list[dict[str, Any]]) -> Outcome:
     values = [result["test"][result["metric"]] for result in results]
-    percent = 100 if results[0]["metric"].startswith("accuracy") else 1
+    percent = 100 if METRICS[results[0]["metric"]].in_percent else 1
     return Outcome(
         [percent * value for value in values],
         results[0]["num_parameters"],

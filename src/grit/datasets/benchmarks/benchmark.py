@@ -21,7 +21,7 @@ class BuildOptions:
     """How a data set is built.
 
     Attributes:
-        processes: That convert in parallel.
+        processes: How many convert in parallel; 0 for one per processor.
         seed: Of generated data and of random splits; None for the usual one.
         limit: At most this many graphs of each split; None for all.
         trust: Whether pickles without a published checksum may be read (arrays and tensors only, in any case).
