@@ -29,7 +29,7 @@ class Format(ABC):
 
     Attributes:
         reader: What opens the file in Python, for the user to know.
-        packages: That this needs.
+        packages: The packages that it needs.
     """
 
     reader: ClassVar[str]
