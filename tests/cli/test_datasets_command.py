@@ -175,3 +175,7 @@ def graphs(count):
 
     edges = torch.tensor([[0, 1], [1, 0]])
     return [Data(edge_index=edges, x=torch.tensor([[1.5], [2.5]]), y=torch.tensor([[float(k)]])) for k in range(count)]
+
+
+def test_the_list_by_its_name(command, root):
+    assert command("list", "--root", root) == command("--root", root)

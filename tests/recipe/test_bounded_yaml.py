@@ -49,7 +49,7 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (b"base: zinc\ndataset: \xff", "line 2: 'utf-8' codec can't decode .* Save it as UTF-8"),
         ("base: zinc\n".encode("utf-16"), "Save it as UTF-8"),
         ("base: zinc\n---\nbase: mnist", "line 2: not valid YAML: but found another document"),
-        ("", "must be a mapping of keys to values, got None"),
+        ("", "is empty. Write at least `base: zinc`"),
         ("just words", "must be a mapping of keys to values, got 'just words'"),
         (b"base: zinc\n" + b" " * 100_000_000, "has more than 65,536 bytes"),
         ("base: zinc\n" + "".join(f"k{k}: 1\n" for k in range(3000)), r"k0: unknown key[^$]*and 2,990 more"),

@@ -119,7 +119,10 @@ def test_training_outside_the_main_thread(store, tmp_path):
 def test_a_finished_run_is_not_run_again(store, tmp_path):
     first = train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS)
     steps = []
-    assert train(small_recipe(), tmp_path / "run", store=store, resume=True, watch=steps.append) == first
+    told = []
+    again = train(small_recipe(), tmp_path / "run", store=store, resume=True, watch=steps.append, say=told.append)
+    assert again == first
+    assert "was finished already" in told[0]
     assert steps == []
 
 

@@ -34,7 +34,7 @@ def datasets(
     from grit.errors import GritError
 
     match words or []:
-        case []:
+        case [] | ["list"]:
             text.print_list(root)
         case ["build" | "verify" as action]:
             raise GritError(f"which one? grit datasets {action} NAME; grit datasets lists them.")

@@ -152,6 +152,8 @@ def _load_yaml(name: str | Path) -> dict[str, Any]:
             f"unknown recipe {shown(name)}{_nearest(str(name), recipes())}. `grit recipes` lists them; "
             "a file of your own is named with its ending .yaml."
         )
+    if tree is None:
+        raise GritError(f"recipe {str(name)!r} is empty. Write at least `base: zinc`, or `dataset: NAME`.")
     if not isinstance(tree, dict):
         raise GritError(f"recipe {str(name)!r} must be a mapping of keys to values, got {shown(tree)}.")
     return tree

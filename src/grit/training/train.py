@@ -121,6 +121,7 @@ def train(
         result = folder.result() if goes_on else None
         if result is not None:
             if fabric.is_global_zero:
+                say(f"the run {str(folder.path)!r} was finished already; nothing is trained again")
                 log.of_finished(recipe, folder, result)
             return result
         if record is not None and not goes_on and fabric.is_global_zero:
