@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
     """Fill a folder."""
     lines = [f"m{k},{'C' * (k % 9 + 1)}{'O' if k % 2 else 'N'},{k % 9 + 0.5},{k % 2}" for k in range(24)]
     (folder / "table.csv").write_text("\n".join(["name,smiles,y,label", *lines, "bad,C(,1.0,1", ""]))
-    store = from_csv(folder / "table.csv", targets="y", out=folder / "store", processes=1)
+    store = from_csv(folder / "table.csv", targets="y", out=folder / "store", processes=1, say=lambda line: None)
     recipe = preset_recipe("fast", store.schema, *SMALL, dataset=str(folder / "store"))
     train(recipe, folder / "run", store=store, options=RunOptions(device="cpu"))
 

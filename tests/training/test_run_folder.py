@@ -232,6 +232,13 @@ def test_a_result_that_cannot_be_read(copy, store):
         go_on(copy, store)
 
 
+def test_a_result_of_a_metric_that_was_not_measured(finished, tmp_path):
+    folder = RunFolder(shutil.copytree(finished.path, tmp_path / "run"))
+    folder.write("result.json", json.dumps({**folder.result(), "metric": "x"}))
+    with pytest.raises(grit.GritError, match=r"the metric 'x' is not among those that were measured"):
+        folder.result()
+
+
 def test_the_files_that_name_a_run_are_there_before_config_yaml(finished):
     """config.yaml is written last, so that where it is the run can be described."""
     times = [(finished.path / name).stat().st_mtime_ns for name in ("environment.json", "data.json", "config.yaml")]

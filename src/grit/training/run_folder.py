@@ -27,11 +27,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
@@ -93,6 +93,12 @@ class _Result(BaseModel):
     seconds: float
     val: dict[str, float] = {}
     test: dict[str, float] = {}
+
+    @model_validator(mode="after")
+    def _has_its_metric(self) -> Self:
+        if any(self.metric not in found for found in (self.val, self.test) if found):
+            raise ValueError(f"the metric {self.metric!r} is not among those that were measured")
+        return self
 
 
 class RunFolder:
