@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch_geometric.transforms import AddRandomWalkPE
 
@@ -44,3 +45,17 @@ def test_the_number_of_heads_matters():
     one, four = (Gps(DATASETS["zinc"].schema, num_layers=1, num_heads=heads).eval() for heads in (1, 4))
     four.load_state_dict(one.state_dict())
     assert not torch.allclose(one(batch), four(batch))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model.num_layers=0"], "model.num_layers: got 0"),
+        (["model.hidden_dim=28"], "model: hidden_dim must be more than 28"),
+        (["model.num_heads=5"], "model: hidden_dim 64 is not divisible by num_heads 5"),
+        (["model.attention_dropout=1.0"], "model.attention_dropout: got 1.0"),
+    ],
+)
+def test_options_that_cannot_be(overrides, message):
+    with pytest.raises(grit.GritError, match=message):
+        grit.load_recipe("zinc", "model.name=gps", *overrides)

@@ -1,7 +1,7 @@
 """Models that read a `PairBatch`: GRIT and the systems it is compared with, one file each, in the table `MODELS`."""
 
 from grit.models.gine import Gine
-from grit.models.gps import Gps
+from grit.models.gps import Gps, check_gps
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
 from grit.models.statistics import STATISTICS
@@ -9,7 +9,7 @@ from grit.models.statistics import STATISTICS
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
     "gine": ModelKind(Gine),
-    "gps": ModelKind(Gps),
+    "gps": ModelKind(Gps, check_gps),
 }
 
 __all__ = ["MODELS", "STATISTICS", "Gine", "Gps", "Grit", "ModelKind"]

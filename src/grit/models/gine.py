@@ -9,6 +9,7 @@ from grit.graphs.schema import GraphSchema
 from grit.nn.heads import HalvingHead, readout_class
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
+from grit.options import Layers, Width
 
 
 class Gine(nn.Module):
@@ -20,7 +21,7 @@ class Gine(nn.Module):
         hidden_dim: Width.
     """
 
-    def __init__(self, schema: GraphSchema, num_layers: int = 4, hidden_dim: int = 64) -> None:
+    def __init__(self, schema: GraphSchema, num_layers: Layers = 4, hidden_dim: Width = 64) -> None:
         super().__init__()
         self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim)
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)

@@ -3,16 +3,22 @@
 With the 28 atom types that GraphGPS provides for, 423,717 parameters, as published.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv, GPSConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.encodings.rwse import rwse_encoding
+from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
+from grit.nn.attention.contract import check_heads
 from grit.nn.heads import HalvingHead, readout_class
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
+from grit.options import Dropout, Layers, Width
 
 _RETURN_STEPS, _RETURN_DIM = 20, 28
 
@@ -34,10 +40,10 @@ class Gps(nn.Module):
     def __init__(
         self,
         schema: GraphSchema,
-        num_layers: int = 10,
-        hidden_dim: int = 64,
-        num_heads: int = 4,
-        attention_dropout: float = 0.5,
+        num_layers: Layers = 10,
+        hidden_dim: Width = 64,
+        num_heads: Width = 4,
+        attention_dropout: Dropout = 0.5,
     ) -> None:
         super().__init__()
         self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim - _RETURN_DIM)
@@ -67,6 +73,13 @@ class Gps(nn.Module):
             x = layer(x, graphs.edge_index, graphs.graph_of_node, edge_attr=edge)
         predicted: Tensor = self.head(self.readout(x, x, batch))
         return predicted
+
+
+def check_gps(options: Mapping[str, Any]) -> None:
+    """Raise where options of `Gps` do not go together, before anything is built."""
+    check_heads(options["hidden_dim"], options["num_heads"])
+    if options["hidden_dim"] <= _RETURN_DIM:
+        raise GritError(f"hidden_dim must be more than {_RETURN_DIM}, the width of the random-walk part")
 
 
 def return_probabilities(batch: PairBatch) -> Tensor:
