@@ -4,7 +4,7 @@ from torch_geometric.transforms import AddRandomWalkPE
 
 import grit
 from grit.datasets import DATASETS
-from grit.models.gps import Gps, return_probabilities
+from grit.models.transformers.gps import Gps, return_probabilities
 from tests.training.small import small_graphs
 
 

@@ -58,7 +58,7 @@ def test_gine():
                 first, _, second = conv.nn
                 hidden = first((1 + conv.eps) * x + messages(x, edge, graph.edge_index)).clamp(min=0)
                 x = x + norm(each, second(hidden)).clamp(min=0)
-            torch.testing.assert_close(found[number], model.head(x.sum(0, keepdim=True))[0])
+            torch.testing.assert_close(found[number], model.output.head(x.sum(0, keepdim=True))[0])
 
 
 def test_gps():
@@ -82,7 +82,7 @@ def test_gps():
                 norms = [each.module for each in (layer.norm1, layer.norm2, layer.norm3)]
                 x = norm(norms[0], local + x) + norm(norms[1], attended + x)
                 x = norm(norms[2], x + layer.mlp(x))
-            torch.testing.assert_close(found[number], model.head(x.sum(0, keepdim=True))[0])
+            torch.testing.assert_close(found[number], model.output.head(x.sum(0, keepdim=True))[0])
 
 
 def test_the_seed_of_a_forest_matters_and_decides():

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import grit
+from grit.datasets.own.graph_lists import from_pyg
 from grit.graphs.schema import Features, GraphSchema
 from grit.models import MODELS
-from grit.recipe.builder import build_model
+from grit.recipe.builder import build_batch, build_model, training_statistics
 from grit.recipe.config import Recipe
 from grit.testing import check_model
 from tests.graph_strategies import featured_graphs
@@ -26,7 +26,7 @@ def two_layers(name):
 @pytest.mark.parametrize("name", sorted(MODELS))
 class TestContract:
     def test_the_rules_on_the_fixed_graphs(self, name):
-        for encoding in ("none", "rrwp"):
+        for encoding in MODELS[name].encodings or ("none", "rrwp"):
             check_model(name, encoding=encoding, options=two_layers(name), unread=UNREAD.get(name, ()))
 
     def test_the_rules_for_other_features(self, name):
@@ -40,15 +40,26 @@ class TestContract:
     @pytest.mark.parametrize("level", ["graph", "node"])
     def test_it_is_what_a_recipe_builds(self, name, level):
         options = {"pooling": "none"} if level == "node" and "pooling" in MODELS[name].parameters() else {}
-        tree = {"dataset": "zinc", "encoding": {"name": "none"}, "model": {"name": name, **two_layers(name), **options}}
+        kind = MODELS[name]
+        if level not in kind.levels:
+            pytest.skip(f"it predicts for {kind.levels[0]}s only")
+        encoding = (kind.encodings or ("none",))[0]
+        pairs = (kind.pairs or ("all",))[0].replace("khop", "khop-2")
+        tree = {
+            "dataset": "zinc",
+            "encoding": {"name": encoding, "walk_steps": 4},
+            "model": {"name": name, "pairs": pairs, **two_layers(name), **options},
+        }
         schema = GraphSchema(
             node=Features(kind="category", sizes=(21,)),
             edge=Features(kind="category", sizes=(4,)),
             level=level,
             num_outputs=2,
         )
-        model = build_model(Recipe.model_validate(tree), schema)
-        batch = grit.PairBatch.from_data_list(small_graphs(5), encoding="none")
+        recipe = Recipe.model_validate(tree)
+        store = from_pyg(small_graphs(5), splits={"train": range(5)})
+        model = build_model(recipe, schema, statistics=training_statistics(recipe, store))
+        batch = build_batch(recipe, small_graphs(5))
         predicted = model(batch)
         assert predicted.shape == (5 if level == "graph" else batch.num_nodes, 2)
         assert torch.isfinite(predicted).all()

@@ -162,6 +162,7 @@ PERTURBATIONS = {
     "train.schedule": "linear",
     "train.loss": "mse",
     "train.metric": "r2",
+    "train.plateau": '{"factor":0.1,"patience":0,"min_lr":0.0} train.warmup_epochs=0 train.lr=3.0',
     "train.lr": "1e-2",
     "train.weight_decay": "0.5",
     "train.clip_norm": "1e-4",
@@ -227,6 +228,14 @@ def test_what_the_paper_reports_changes_nothing():
         "zinc", *BASE, "paper.mean=9.0", "paper.metric=none", "paper.sd=null", "paper.num_parameters=1"
     )
     assert observe(changed) == observe(grit.load_recipe("zinc", *BASE))
+
+
+def test_an_unknown_key_of_a_part_of_a_part():
+    with pytest.raises(
+        grit.GritError, match=r"train\.plateau\.patients: unknown key \(did you mean 'patience'"
+    ) as caught:
+        grit.load_recipe("zinc", "train.plateau.patients=3")
+    assert "Known here: factor, patience, min_lr." in str(caught.value)
 
 
 def test_overrides():

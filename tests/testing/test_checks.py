@@ -13,7 +13,7 @@ from grit.encodings import Encoding, EncodingKind
 from grit.learning.losses import Loss
 from grit.learning.metrics import Metric
 from grit.models import ModelKind
-from grit.models.gine import Gine
+from grit.models.message_passing.gine import Gine
 from grit.nn.attention.san import SanAttention
 from grit.nn.heads import MLPHead
 from grit.testing import (

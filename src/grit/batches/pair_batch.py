@@ -1,7 +1,7 @@
 """`PairBatch`: what the model reads."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from grit.batches.spec import BatchSpec
 from grit.encodings.rrwp import log_degree
 from grit.encodings.stored_rrwp import StoredRRWP, spread, stored_rrwp
+from grit.encodings.structures import STRUCTURES, Structure, compute_structure, parse_structure
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.convert import on_cpu, pack, pack_batch
@@ -30,6 +31,7 @@ class PairBatch(TensorTree):
         pair_encoding: (P, pair_dim), for RRWP the walk from i to j with pair_dim = walk_steps.
         degree: (N,) int64, listed edges that leave each node.
         log_degree: (N,), ln(1 + d) where d is that number, or the sum of the weights of these edges if they have weights.
+        structures: What else the model asked for, by name and size: ``structures["rings-18"]``.
     """
 
     graphs: PackedGraphs
@@ -38,6 +40,7 @@ class PairBatch(TensorTree):
     pair_encoding: Tensor
     degree: Tensor
     log_degree: Tensor
+    structures: dict[str, Structure] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if torch.compiler.is_compiling():  # sizes may be symbols
@@ -79,13 +82,14 @@ class PairBatch(TensorTree):
         encoding: str = "rrwp",
         pairs: str = "all",
         dtype: torch.dtype = torch.float32,
+        structures: Sequence[str] = (),
     ) -> "PairBatch":
         """A batch from PyG graphs; see `BatchSpec` for the arguments and `grit.graphs.convert.pack` for what is read.
 
         Graphs that went through `AddRRWP` with the same walk_steps keep the values that it stored. If these are not the values
         of the graph as it is now, for example after ``data.subgraph(...)``, that is an error.
         """
-        spec = BatchSpec(walk_steps, encoding, pairs, dtype)
+        spec = BatchSpec(walk_steps, encoding, pairs, dtype, tuple(structures))
         here, device = on_cpu(data_list)
         return _with_stored_values(here, pack(here), spec).to(device)
 
@@ -98,9 +102,10 @@ class PairBatch(TensorTree):
         encoding: str = "rrwp",
         pairs: str = "all",
         dtype: torch.dtype = torch.float32,
+        structures: Sequence[str] = (),
     ) -> "PairBatch":
         """A batch from what PyG's ``DataLoader`` yields: a ``Batch``, or a ``Data`` with a ``batch`` vector; or one graph."""
-        spec = BatchSpec(walk_steps, encoding, pairs, dtype)
+        spec = BatchSpec(walk_steps, encoding, pairs, dtype, tuple(structures))
         (here,), device = on_cpu([batch])
         return _with_stored_values([here], pack_batch(here), spec).to(device)
 
@@ -165,4 +170,10 @@ def _assemble(graphs: PackedGraphs, spec: BatchSpec, stored: StoredRRWP | None) 
         pair_encoding=encoded.pair,
         degree=graphs.degree(),
         log_degree=log_degree(graphs.weighted_degree(dtype)) if stored is None else stored.log_degree.to(dtype),
+        structures={name: _structure(graphs, name, dtype) for name in spec.structures},
     )
+
+
+def _structure(graphs: PackedGraphs, text: str, dtype: torch.dtype) -> Structure:
+    name, size = parse_structure(text)
+    return compute_structure(graphs, name, STRUCTURES[name], size, dtype)

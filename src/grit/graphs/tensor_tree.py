@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 
 
 class TensorTree:
-    """Base of the frozen dataclasses whose fields are tensors, other such records, or plain values.
+    """Base of the frozen dataclasses whose fields are tensors, other such records, dictionaries of either, or plain values.
 
     Every subclass is a pytree: `torch.export`, `torch.func` and ``tree_map`` see its tensors.
     """
@@ -33,12 +33,7 @@ class TensorTree:
         changes: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if isinstance(value, Tensor):
-                changed: Any = function(value)
-            elif isinstance(value, TensorTree):
-                changed = value.map_tensors(function)
-            else:
-                continue
+            changed = _mapped(value, function)
             if changed is not value:
                 changes[field.name] = changed
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
@@ -54,6 +49,18 @@ class TensorTree:
     def pin_memory(self) -> Self:
         """Copy into page-locked memory, from which a GPU reads without waiting."""
         return self.map_tensors(lambda t: t.pin_memory())
+
+
+def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """A value of a record with ``function`` applied to every tensor in it; itself where nothing changed."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, TensorTree):
+        return value.map_tensors(function)
+    if isinstance(value, dict):
+        mapped = {name: _mapped(each, function) for name, each in value.items()}
+        return mapped if any(mapped[name] is not value[name] for name in value) else value
+    return value
 
 
 def has_values(tensor: Tensor) -> bool:

@@ -1,6 +1,6 @@
-"""How the learning rate falls after the warm-up: the table `SCHEDULES`."""
+"""How the learning rate falls after the warm-up: the table `SCHEDULES`; and plateaus, at which it falls as well."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import cos, pi
 
 
@@ -30,3 +30,24 @@ def learning_rate(*, schedule: str, lr: float, epochs: int, warmup_epochs: int, 
         return lr * max(1e-6, epoch / warmup_epochs)
     done = (epoch - warmup_epochs) / max(1, epochs - warmup_epochs)
     return lr * max(0.0, SCHEDULES[schedule](done))
+
+
+def plateaus(costs: Sequence[float], patience: int) -> int:
+    """How often validation has stopped improving: more than ``patience`` epochs in a row without a new best.
+
+    As torch's ``ReduceLROnPlateau`` counts them: an improvement is one of more than a ten-thousandth, and after each plateau
+    the count of epochs begins anew.
+
+    Args:
+        costs: The result of each epoch so far, lower being better.
+        patience: Epochs without an improvement that are accepted.
+    """
+    best, waited, found = float("inf"), 0, 0
+    for cost in costs:
+        if cost < best - 1e-4 * abs(best) or best == float("inf"):
+            best, waited = cost, 0
+        else:
+            waited += 1
+        if waited > patience:
+            found, waited = found + 1, 0
+    return found

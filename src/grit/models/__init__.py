@@ -1,10 +1,10 @@
 """Models that read a `PairBatch`: GRIT and the systems it is compared with, one file each, in the table `MODELS`."""
 
-from grit.models.gine import Gine
-from grit.models.gps import Gps, check_gps
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
+from grit.models.message_passing.gine import Gine
 from grit.models.statistics import STATISTICS
+from grit.models.transformers.gps import Gps, check_gps
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),

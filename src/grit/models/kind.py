@@ -22,10 +22,33 @@ class ModelKind:
             with statistics of the training set (entries of `STATISTICS`). All its other parameters are options: the keys that
             ``model:`` may have in a recipe, with their types and defaults.
         check: Called with all options; raises ValueError where they do not go together.
+        encodings: Those it can read, entries of `ENCODINGS`; None for any.
+        pairs: The kinds of pairs it can read, ``all``, ``edges`` or ``khop``; None for any.
+        structures: All options -> what it reads of `STRUCTURES`, such as ``("rings-18",)``.
+        levels: What it can predict for.
+        draws: Whether a prediction depends on random numbers in evaluation, too: then it is a `grit.models.blocks.Draws`.
     """
 
     build: Callable[..., nn.Module]
     check: Callable[[Mapping[str, Any]], None] | None = None
+    encodings: tuple[str, ...] | None = None
+    pairs: tuple[str, ...] | None = None
+    structures: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda options: ()
+    levels: tuple[str, ...] = ("graph", "node")
+    draws: bool = False
+
+    def check_batches(self, name: str, encoding: str, pairs: str) -> None:
+        """Raise if the model cannot read batches with this encoding and these pairs."""
+        if self.encodings is not None and encoding not in self.encodings:
+            raise GritError(
+                f"the model {name} reads the encoding {' or '.join(self.encodings)}, not {encoding}: "
+                f"set encoding.name={self.encodings[0]}"
+            )
+        if self.pairs is not None and pairs.split("-")[0] not in self.pairs:
+            raise GritError(
+                f"the model {name} reads pairs of the kind {' or '.join(self.pairs)}, not {pairs}: set "
+                f"model.pairs={self.pairs[0]}{'-3' if self.pairs[0] == 'khop' else ''}"
+            )
 
     def parameters(self) -> dict[str, tuple[Any, Any]]:
         """Type and default of each parameter; the default is ``...`` where there is none."""

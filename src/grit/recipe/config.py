@@ -4,8 +4,8 @@ Field names are stable: recipes, overrides on the command line and users' own fi
 """
 
 import os
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
@@ -17,7 +17,8 @@ from grit.graphs.schema import TaskSpec
 from grit.learning.losses import LOSSES
 from grit.learning.metrics import METRICS
 from grit.learning.optimizers import OPTIMIZERS
-from grit.learning.schedules import SCHEDULES, learning_rate
+from grit.learning.schedules import SCHEDULES, learning_rate, plateaus
+from grit.models import MODELS
 from grit.options import Count, Layers, entry_of
 from grit.recipe.model_config import Frozen, ModelConfig, parse_model
 
@@ -53,6 +54,20 @@ class EncodingConfig(Frozen):
     walk_steps: Layers = 21
 
 
+class PlateauConfig(Frozen):
+    """A learning rate that falls when validation no longer improves, besides what the schedule does.
+
+    Attributes:
+        factor: By which it is multiplied.
+        patience: Epochs without an improvement that are accepted.
+        min_lr: Training ends when the rate falls below it.
+    """
+
+    factor: float = Field(default=0.5, gt=0.0, lt=1.0)
+    patience: int = Field(default=10, ge=0, le=10**9)
+    min_lr: float = Field(default=1e-5, ge=0.0)
+
+
 class TrainConfig(Frozen):
     """Optimisation.
 
@@ -62,6 +77,7 @@ class TrainConfig(Frozen):
         warmup_epochs: Of these, epochs with a rising learning rate.
         optimizer: Entry of `OPTIMIZERS`.
         schedule: How the learning rate falls afterwards, entry of `SCHEDULES`.
+        plateau: Lowers the rate when validation no longer improves; null for never.
         lr: Its peak.
         weight_decay: On every parameter that has a gradient.
         loss: Entry of `LOSSES`; null for that of the data set.
@@ -79,6 +95,7 @@ class TrainConfig(Frozen):
     warmup_epochs: int = Field(default=5, ge=0, le=10**9)
     optimizer: Annotated[str, entry_of(OPTIMIZERS)] = "adamw"
     schedule: Annotated[str, entry_of(SCHEDULES)] = "cosine"
+    plateau: PlateauConfig | None = None
     lr: float = Field(default=1e-3, gt=0.0)
     weight_decay: float = Field(default=1e-5, ge=0.0)
     loss: Annotated[str, entry_of(LOSSES)] | None = None
@@ -90,11 +107,22 @@ class TrainConfig(Frozen):
     precision: Literal["32-true", "16-mixed", "bf16-mixed", "64-true"] = "32-true"
     max_pairs: int | None = Field(default=None, ge=1, le=10**12)
 
-    def learning_rate(self, epoch: int) -> float:
-        """Learning rate throughout ``epoch``, counted from 0."""
-        return learning_rate(
+    def learning_rate(self, epoch: int, costs: Sequence[float] = ()) -> float:
+        """Learning rate throughout ``epoch``, counted from 0.
+
+        Args:
+            epoch: Which.
+            costs: The validation metric of the epochs before, lower being better.
+        """
+        fallen = 1.0 if self.plateau is None else self.plateau.factor ** plateaus(costs, self.plateau.patience)
+        return fallen * learning_rate(
             schedule=self.schedule, lr=self.lr, epochs=self.epochs, warmup_epochs=self.warmup_epochs, epoch=epoch
         )
+
+    def has_fallen(self, costs: Sequence[float]) -> bool:
+        """Whether plateaus have brought the learning rate down to its end."""
+        plateau = self.plateau
+        return plateau is not None and self.lr * plateau.factor ** plateaus(costs, plateau.patience) < plateau.min_lr
 
 
 class PaperConfig(Frozen):
@@ -143,6 +171,11 @@ class Recipe(Frozen):
     def _of_its_own_type(cls, model: Any) -> Any:
         return parse_model(model) if isinstance(model, Mapping) else model
 
+    @model_validator(mode="after")
+    def _model_reads_the_batches(self) -> Self:
+        MODELS[self.model.name].check_batches(self.model.name, self.encoding.name, self.model.pairs)
+        return self
+
     def task(self, task: TaskSpec) -> TaskSpec:
         """The task of a data set with the loss and the metric that this recipe names."""
         named = {"loss": self.train.loss, "metric": self.train.metric}
@@ -150,7 +183,8 @@ class Recipe(Frozen):
 
     def batch_spec(self, dtype: torch.dtype = torch.float32) -> BatchSpec:
         """How the batches of this recipe's model are made."""
-        return BatchSpec(self.encoding.walk_steps, self.encoding.name, self.model.pairs, dtype)
+        structures = MODELS[self.model.name].structures(self.model.options())
+        return BatchSpec(self.encoding.walk_steps, self.encoding.name, self.model.pairs, dtype, structures)
 
 
 def without_baseline(tree: Mapping[str, Any]) -> dict[str, Any]:

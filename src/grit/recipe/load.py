@@ -250,7 +250,10 @@ class _Explainer:
 
     def _names(self, path: Sequence[str]) -> list[str]:
         """Keys of the part of the tree at ``path``."""
-        return list((self.sections[path[0]] if path else Recipe).model_fields)
+        section = self.sections[path[0]] if path else Recipe
+        for name in path[1:]:
+            section = _section(section.model_fields[name].annotation) or section
+        return list(section.model_fields)
 
     def _nearest_key(self, word: str, names: list[str]) -> str:
         """A hint at the key that was meant: here, or in another section."""

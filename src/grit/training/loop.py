@@ -23,6 +23,7 @@ from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
+from grit.learning.metrics import METRICS
 from grit.learning.task import Task
 from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
@@ -167,12 +168,18 @@ class TrainingLoop:
     def _is_done(self) -> bool:
         p, patience = self.progress, self.config.patience
         waited = patience is not None and p.improved_epoch is not None and p.epoch - p.improved_epoch > patience
-        return p.epoch >= self.config.epochs or waited
+        return p.epoch >= self.config.epochs or waited or self.config.has_fallen(self._costs())
+
+    def _costs(self) -> list[float]:
+        """The validation metric of the epochs so far, turned so that lower is better."""
+        sign = -1.0 if METRICS[self.task.spec.metric].higher_is_better else 1.0
+        return [sign * line["val"][self.task.spec.metric] for line in self.history]
 
     def _train_epoch(self) -> None:
         p = self.progress
+        rate = self.config.learning_rate(p.epoch, self._costs())
         for group in self.optimizer.param_groups:
-            group["lr"] = self.config.learning_rate(p.epoch)
+            group["lr"] = rate
         self.model.train()
         total = len(self.train_batches.batches(p.epoch))
         started, saved = time.perf_counter(), time.perf_counter()
@@ -227,7 +234,8 @@ class TrainingLoop:
                 state = {"epoch": p.epoch, "metrics": metrics, **self.described}
                 write_checkpoint(self.folder.best, self._weights(), state)
         train_loss = p.loss_sum / p.loss_weight
-        line = {"epoch": p.epoch, "lr": self.config.learning_rate(p.epoch), "train_loss": train_loss, "val": metrics}
+        rate = self.config.learning_rate(p.epoch, self._costs())
+        line = {"epoch": p.epoch, "lr": rate, "train_loss": train_loss, "val": metrics}
         done = len(self.train_batches.batches(p.epoch))
         epoch = p.epoch
         p.epoch, p.batch, p.loss_sum, p.loss_weight = p.epoch + 1, 0, 0.0, 0.0

@@ -15,7 +15,7 @@ from grit.encodings import encoding_kind
 from grit.graphs.store import GraphStore
 from grit.kernels.backend import choice
 from grit.learning.task import Task
-from grit.models.gps import return_probabilities
+from grit.models.transformers.gps import return_probabilities
 from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe

@@ -6,7 +6,7 @@ from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.nn.heads import HalvingHead, readout_class
+from grit.models.blocks import Output
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Layers, Width
@@ -27,15 +27,14 @@ class Gine(nn.Module):
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
         self.convs = nn.ModuleList(GINEConv(_mlp(hidden_dim), train_eps=True) for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_dim) for _ in range(num_layers))
-        self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
-        self.head = HalvingHead(hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=3, activation="relu")
+        self.output = Output(schema, hidden_dim)
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
         x, edge = self.node(batch.graphs.x), self.edge(batch.graphs.edge_attr)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             x = x + torch.relu(norm(conv(x, batch.graphs.edge_index, edge)))
-        predicted: Tensor = self.head(self.readout(x, x, batch))
+        predicted: Tensor = self.output(x, batch)
         return predicted
 
 

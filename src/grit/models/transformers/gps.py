@@ -14,8 +14,8 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.rwse import rwse_encoding
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
+from grit.models.blocks import Output
 from grit.nn.attention.contract import check_heads
-from grit.nn.heads import HalvingHead, readout_class
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
@@ -60,8 +60,7 @@ class Gps(nn.Module):
             )
             for _ in range(num_layers)
         )
-        self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
-        self.head = HalvingHead(hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=3, activation="relu")
+        self.output = Output(schema, hidden_dim)
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
@@ -71,7 +70,7 @@ class Gps(nn.Module):
         edge = self.edge(graphs.edge_attr)  # (E, D)
         for layer in self.layers:
             x = layer(x, graphs.edge_index, graphs.graph_of_node, edge_attr=edge)
-        predicted: Tensor = self.head(self.readout(x, x, batch))
+        predicted: Tensor = self.output(x, batch)
         return predicted
 
 

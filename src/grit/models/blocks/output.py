@@ -1,0 +1,30 @@
+"""From node vectors to predictions."""
+
+from torch import Tensor, nn
+
+from grit.batches.pair_batch import PairBatch
+from grit.graphs.schema import GraphSchema
+from grit.nn.heads import HalvingHead, readout_class
+
+
+class Output(nn.Module):
+    """Pool the nodes of each graph, or keep every node for itself, and predict: D -> D/2 -> D/4 -> T, ReLU between.
+
+    Args:
+        schema: Of the data: what is predicted, and for what.
+        hidden_dim: D.
+        pooling: ``sum`` or ``mean``, for graphs.
+        num_layers: Linear maps.
+    """
+
+    def __init__(self, schema: GraphSchema, hidden_dim: int, *, pooling: str = "sum", num_layers: int = 3) -> None:
+        super().__init__()
+        self.readout = readout_class(schema.level, pooling if schema.level == "graph" else "none")(hidden_dim)
+        self.head = HalvingHead(
+            hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=num_layers, activation="relu"
+        )
+
+    def forward(self, x: Tensor, batch: PairBatch) -> Tensor:
+        """(N, D) -> (B, T) or (N, T)."""
+        predicted: Tensor = self.head(self.readout(x, x, batch))
+        return predicted

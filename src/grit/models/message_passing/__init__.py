@@ -1,0 +1,1 @@
+"""Models that pass messages along edges, with and without more than edges."""

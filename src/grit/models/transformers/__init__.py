@@ -1,0 +1,1 @@
+"""Models whose nodes attend to all nodes of their graph."""

@@ -1,0 +1,96 @@
+"""Structures: what a batch carries is what its graphs have, numbered over the batch."""
+
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+import grit
+from grit.batches.pair_batch import PairBatch
+from grit.encodings.structures import STRUCTURES
+from grit.errors import GritError
+from grit.testing.graphs import awkward_graphs
+from tests.graph_strategies import featured_graphs
+
+
+def both_directions(graph):
+    edges = [pair for edge in graph.edges for pair in (edge, edge[::-1])]
+    return Data(edge_index=torch.tensor(edges).t(), num_nodes=graph.number_of_nodes())
+
+
+def of_batch(graphs, name):
+    return PairBatch.from_data_list(graphs, 1, encoding="none", structures=(name,)).structures[name]
+
+
+def rings_of(graphs, size):
+    structure = of_batch(graphs, f"rings-{size}")
+    rings = [set() for _ in range(structure.counts["ring"])]
+    for ring, node in structure.parts["node"].T.tolist():
+        rings[ring].add(node)
+    return sorted(map(sorted, rings))
+
+
+class TestRings:
+    def test_of_two_molecules(self):
+        naphthalene = nx.Graph([(i, (i + 1) % 10) for i in range(10)] + [(0, 5)])
+        propane = nx.path_graph(3)
+        assert rings_of([both_directions(propane), both_directions(naphthalene)], 10) == [
+            [3, 4, 5, 6, 7, 8],
+            [3, 8, 9, 10, 11, 12],
+        ]
+
+    def test_larger_ones_are_left_out(self):
+        assert rings_of([both_directions(nx.cycle_graph(7))], 6) == []
+        assert rings_of([both_directions(nx.cycle_graph(7))], 7) == [list(range(7))]
+
+    def test_a_cycle_with_a_chord_is_no_ring(self):
+        square = nx.cycle_graph(4)
+        square.add_edge(0, 2)
+        assert rings_of([both_directions(square)], 4) == [[0, 1, 2], [0, 2, 3]]
+
+    def test_every_listed_edge_of_a_ring(self):
+        triangle = both_directions(nx.cycle_graph(3))
+        structure = of_batch([both_directions(nx.path_graph(2)), triangle], "rings-3")
+        assert structure.parts["edge"].T.tolist() == [[0, edge] for edge in range(2, 8)]
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURES))
+class TestEveryStructure:
+    def test_a_batch_is_its_graphs_one_by_one(self, name):
+        check_one_by_one(name, awkward_graphs())
+
+    @given(graphs=st.lists(featured_graphs(max_nodes=6), min_size=1, max_size=4))
+    def test_of_any_graphs(self, name, graphs):
+        check_one_by_one(name, graphs)
+
+    def test_it_moves_with_its_batch(self, name):
+        batch = PairBatch.from_data_list(awkward_graphs(), 1, encoding="none", structures=(f"{name}-4",))
+        moved = batch.to("meta").structures[f"{name}-4"]
+        assert all(part.device.type == "meta" for part in moved.parts.values())
+        assert moved.counts == batch.structures[f"{name}-4"].counts
+
+
+def check_one_by_one(name, graphs):
+    kind = STRUCTURES[name]
+    whole = of_batch(graphs, f"{name}-4")
+    alone = [of_batch([data], f"{name}-4") for data in graphs]
+    first = {"node": 0, "edge": 0, "value": 0, **dict.fromkeys(kind.counts, 0)}
+    at = dict.fromkeys(kind.parts, 0)
+    for data, each in zip(graphs, alone, strict=True):
+        for part, rows in kind.parts.items():
+            length = each.parts[part].shape[-1]
+            here = whole.parts[part][..., at[part] : at[part] + length]
+            shift = torch.tensor([first[row] for row in rows]).unsqueeze(1) if rows else 0
+            assert torch.equal(here, each.parts[part] + shift)
+            at[part] += length
+        steps = {"node": data.num_nodes, "edge": data.num_edges, "value": 0, **each.counts}
+        first = {what: count + steps[what] for what, count in first.items()}
+    assert whole.counts == {own: sum(each.counts[own] for each in alone) for own in kind.counts}
+
+
+@pytest.mark.parametrize("name", ["rings", "rings-", "cells-3", "rings-3.5", "-3"])
+def test_an_unknown_one_is_refused(name):
+    with pytest.raises(GritError, match="no structure"):
+        grit.PairBatch.from_data_list(awkward_graphs(), 1, structures=(name,))
