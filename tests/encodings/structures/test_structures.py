@@ -12,7 +12,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.structures import STRUCTURES
 from grit.errors import GritError
 from grit.testing.graphs import awkward_graphs
-from tests.graph_strategies import featured_graphs
+from tests.graph_strategies import featured_graphs, graphs
 
 
 def both_directions(graph):
@@ -54,6 +54,19 @@ class TestRings:
         triangle = both_directions(nx.cycle_graph(3))
         structure = of_batch([both_directions(nx.path_graph(2)), triangle], "rings-3")
         assert structure.parts["edge"].T.tolist() == [[0, edge] for edge in range(2, 8)]
+
+    @given(graph=graphs(max_nodes=8), size=st.integers(3, 8))
+    def test_as_networkx_finds_them(self, graph, size):
+        simple = nx.Graph(edge for edge in graph.edge_index.T.tolist() if edge[0] != edge[1])
+        wanted = (sorted(cycle) for cycle in nx.chordless_cycles(simple, length_bound=size) if len(cycle) > 2)
+        assert rings_of([graph], size) == sorted(wanted)
+
+    @pytest.mark.parametrize("graph", [nx.gnp_random_graph(120, 0.4, seed=0), nx.grid_graph((40, 40))], ids=str)
+    def test_too_many_end_in_an_error(self, graph):
+        """Dense graphs have many, and large sparse ones many long ones: the search gives up after some seconds."""
+        numbered = nx.convert_node_labels_to_integers(graph)
+        with pytest.raises(GritError, match=r"too many rings \(cycles without a chord\) of up to 18 nodes: .* [1-9]"):
+            of_batch([both_directions(numbered)], "rings-18")
 
 
 @pytest.mark.parametrize("name", sorted(STRUCTURES))
