@@ -3,6 +3,7 @@
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
 from grit.models.message_passing.cin import Cin, cin_structures
+from grit.models.message_passing.gin_ak import GinAk, gin_ak_structures
 from grit.models.message_passing.gine import Gine
 from grit.models.message_passing.gsn import Gsn
 from grit.models.statistics import STATISTICS
@@ -11,9 +12,10 @@ from grit.models.transformers.gps import Gps, check_gps
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
     "cin": ModelKind(Cin, structures=cin_structures, levels=("graph",)),
+    "gin-ak": ModelKind(GinAk, structures=gin_ak_structures),
     "gine": ModelKind(Gine),
     "gsn": ModelKind(Gsn, encodings=("cycles",)),
     "gps": ModelKind(Gps, check_gps),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Cin", "Gine", "Gps", "Grit", "Gsn", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "Cin", "GinAk", "Gine", "Gps", "Grit", "Gsn", "ModelKind"]

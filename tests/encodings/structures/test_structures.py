@@ -69,6 +69,36 @@ class TestRings:
             of_batch([both_directions(numbered)], "rings-18")
 
 
+class TestEgonets:
+    @given(graph=graphs(max_nodes=7), size=st.integers(0, 4))
+    def test_as_networkx_finds_them(self, graph, size):
+        joined = nx.Graph(graph.edge_index.T.tolist())
+        joined.add_nodes_from(range(graph.num_nodes))
+        steps = dict(nx.all_pairs_shortest_path_length(joined, cutoff=size))
+        structure = of_batch([graph], f"egonets-{size}")
+        number, *members = structure.parts["member"].tolist()
+        wanted = [(root, node, steps[root][node]) for root in sorted(steps) for node in sorted(steps[root])]
+        assert list(zip(*members, strict=True)) == wanted
+        assert number == list(range(len(wanted))) == list(range(structure.counts["member"]))
+        found = [
+            (wanted[source][:2], wanted[target][:2], edge)
+            for source, target, edge in structure.parts["edge"].T.tolist()
+        ]
+        assert sorted(found) == sorted(
+            ((root, source), (root, target), edge)
+            for edge, (source, target) in enumerate(graph.edge_index.T.tolist())
+            for root in steps
+            if source in steps[root] and target in steps[root]
+        )
+
+    def test_too_large_ones_end_in_an_error(self):
+        dense = both_directions(nx.complete_graph(150))
+        with pytest.raises(
+            GritError, match=r"ego nets of 2 steps in a graph with 150 nodes and 22,350 .* too large: 3,"
+        ):
+            of_batch([dense], "egonets-2")
+
+
 @pytest.mark.parametrize("name", sorted(STRUCTURES))
 class TestEveryStructure:
     def test_a_batch_is_its_graphs_one_by_one(self, name):

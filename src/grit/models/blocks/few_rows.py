@@ -22,11 +22,19 @@ class FewRowsNorm(BatchNorm):
         return super().forward(x)
 
 
-def normed_mlp(*widths: int, final: bool) -> nn.Sequential:
-    """Linear maps from width to width, after each a norm and ReLU; the last map is bare unless ``final``."""
+def normed_mlp(*widths: int, final: bool, bias: bool = True, last_bias: bool = True) -> nn.Sequential:
+    """Linear maps from width to width, after each a norm and ReLU; the last map is bare unless ``final``.
+
+    Args:
+        widths: D_0, D_1, ...
+        final: Whether norm and ReLU follow the last map, too.
+        bias: Of maps that a norm follows, which can do without.
+        last_bias: Of a bare last map.
+    """
     parts: list[nn.Module] = []
     for number, (before, after) in enumerate(pairwise(widths)):
-        parts.append(nn.Linear(before, after))
-        if final or number < len(widths) - 2:
+        is_bare = not final and number == len(widths) - 2
+        parts.append(nn.Linear(before, after, bias=last_bias if is_bare else bias))
+        if not is_bare:
             parts += [FewRowsNorm(after), nn.ReLU()]
     return nn.Sequential(*parts)
