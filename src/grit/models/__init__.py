@@ -8,6 +8,7 @@ from grit.models.message_passing.gine import Gine
 from grit.models.message_passing.gsn import Gsn
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
+from grit.models.transformers.sat import Sat, check_sat, sat_structures
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
@@ -16,6 +17,7 @@ MODELS: dict[str, ModelKind] = {
     "gine": ModelKind(Gine),
     "gsn": ModelKind(Gsn, encodings=("cycles",)),
     "gps": ModelKind(Gps, check_gps),
+    "sat": ModelKind(Sat, check_sat, structures=sat_structures),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Cin", "GinAk", "Gine", "Gps", "Grit", "Gsn", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "Cin", "GinAk", "Gine", "Gps", "Grit", "Gsn", "ModelKind", "Sat"]
