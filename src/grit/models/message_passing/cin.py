@@ -115,7 +115,7 @@ class CinLayer(nn.Module):
 
     def _up(self, d: int, x: Tensor, above: Tensor, to: Tensor, by: Tensor, via: Tensor) -> Tensor:
         """Messages to cells ``to`` from cells ``by`` that share the cell ``via`` above them."""
-        message = torch.relu(self.message[d](torch.cat([x[by], above[via]], 1)))
+        message = torch.relu(self.message[d](torch.cat([x.index_select(0, by), above.index_select(0, via)], 1)))
         return _sum(message, to, x.shape[0])
 
 

@@ -111,9 +111,9 @@ class GinAkLayer(nn.Module):
         """Update: x (N, D), edge (E, D + H) -> (N, D)."""
         _, root, node, steps = nets.parts["member"]
         source, target, listed = nets.parts["edge"]
-        within, edge_within = torch.stack([source, target]), edge[listed]
+        within, edge_within = torch.stack([source, target]), edge.index_select(0, listed)
         hop = self.hop(steps)  # (M, H)
-        z = torch.cat([x[node], hop], 1)  # (M, D + H)
+        z = torch.cat([x.index_select(0, node), hop], 1)  # (M, D + H)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             z = z + self.dropout(torch.relu(norm(conv(z, within, edge_within))))
         z = self.narrow(z)  # (M, D)

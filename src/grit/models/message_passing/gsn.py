@@ -103,6 +103,6 @@ class GsnLayer(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge: Tensor) -> Tensor:
         """Update: x (N, dim), edge (E, edge_dim) -> (N, D)."""
         source, target = edge_index
-        message = self.message(torch.cat([x[target], x[source], edge], 1))  # (E, D)
+        message = self.message(torch.cat([x.index_select(0, target), x.index_select(0, source), edge], 1))  # (E, D)
         received = message.new_zeros(x.shape[0], message.shape[1]).index_add(0, target, message)
         return torch.relu(self.norm(self.update(torch.cat([x, received], 1))))
