@@ -143,7 +143,7 @@ class CrawlLayer(nn.Module):
     def forward(self, x: Tensor, walk: Tensor, steps: Tensor) -> Tensor:
         """Update: x (N, dim), walk (W, L), steps (W, L, step_dim) -> (N, D)."""
         # A map of [x at w_t ‖ steps] is the sum of two maps, and the first need not be computed anew wherever a walk passes.
-        passed = self.of_node(x).index_select(0, walk.flatten()).view(*walk.shape, -1)  # faster backwards than [walk]
+        passed = self.of_node(x).index_select(0, walk.flatten()).view(*walk.shape, -1)
         seen = passed + self.of_step(steps)  # (W, L, D)
         windows = self.conv(seen.transpose(1, 2)).transpose(1, 2)  # (W, L - s, D)
         y = torch.relu(self.mix(torch.relu(self.norm(windows.flatten(0, 1)))))  # (W (L - s), D)
