@@ -44,3 +44,10 @@ def test_schema_of_ones_own_data():
     schema = grit.GraphSchema(node=grit.Features(kind="none"), edge=grit.Features(kind="none"), num_outputs=3)
     model = grit.build_model(grit.load_recipe("zinc", "model.num_layers=1"), schema)
     assert model.head.linears[-1].out_features == 3
+
+
+@pytest.mark.parametrize(("recipe", "level"), [("zinc-cin", "node"), ("zinc-gps", "edge"), ("zinc-gsn", "edge")])
+def test_a_model_is_not_built_for_what_it_cannot_predict(recipe, level):
+    schema = grit.GraphSchema(node=grit.Features(kind="none"), edge=grit.Features(kind="none"), level=level)
+    with pytest.raises(grit.GritError, match=rf"the model \w+ predicts for graphs( or nodes)?, not for {level}s"):
+        grit.build_model(grit.load_recipe(recipe), schema)

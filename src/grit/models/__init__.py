@@ -12,7 +12,7 @@ from grit.models.transformers.gps import Gps, check_gps
 from grit.models.transformers.sat import Sat, check_sat, sat_structures
 
 MODELS: dict[str, ModelKind] = {
-    "grit": ModelKind(Grit, check_grit),
+    "grit": ModelKind(Grit, check_grit, levels=("graph", "node", "edge")),
     "cin": ModelKind(Cin, structures=cin_structures, levels=("graph",)),
     "crawl": ModelKind(Crawl, check_crawl, draws=True),
     "gin-ak": ModelKind(GinAk, structures=gin_ak_structures),

@@ -25,7 +25,7 @@ class ModelKind:
         encodings: Those it can read, entries of `ENCODINGS`; None for any.
         pairs: The kinds of pairs it can read, ``all``, ``edges`` or ``khop``; None for any.
         structures: All options -> what it reads of `STRUCTURES`, such as ``("rings-18",)``.
-        levels: What it can predict for.
+        levels: What it can predict for: ``graph``, ``node``, ``edge``.
         draws: Whether a prediction depends on random numbers in evaluation, too: then it is a `grit.models.blocks.Draws`.
     """
 
@@ -48,6 +48,14 @@ class ModelKind:
             raise GritError(
                 f"the model {name} reads pairs of the kind {' or '.join(self.pairs)}, not {pairs}: set "
                 f"model.pairs={self.pairs[0]}{'-3' if self.pairs[0] == 'khop' else ''}"
+            )
+
+    def check_level(self, name: str, level: str) -> None:
+        """Raise if the model cannot predict at this level."""
+        if level not in self.levels:
+            able = " or ".join(f"{each}s" for each in self.levels)
+            raise GritError(
+                f"the model {name} predicts for {able}, not for {level}s: choose another with model.name=grit."
             )
 
     def parameters(self) -> dict[str, tuple[Any, Any]]:

@@ -37,8 +37,10 @@ def build_model(
         statistics: Of the training set, where the model asks for some (`training_statistics`).
     """
     kind = MODELS[recipe.model.name]
+    schema = load_schema(recipe.dataset) if schema is None else schema
+    kind.check_level(recipe.model.name, schema.level)
     given = {
-        "schema": load_schema(recipe.dataset) if schema is None else schema,
+        "schema": schema,
         "encoding": recipe.encoding.name,
         "walk_steps": recipe.encoding.walk_steps,
         **(statistics or {}),

@@ -48,7 +48,7 @@ def check_model(
         model: Entry of `MODELS`, or its name.
         graphs: What to try it on; `awkward_graphs` if not given. Those without features get some.
         schema: Features and number of outputs.
-        levels: What it predicts for: ``graph``, ``node``; all that it says it can if not given.
+        levels: What it predicts for: ``graph``, ``node``; both, if it says it can, if not given.
         encoding: Of the batches, entry of `ENCODINGS`; the first that it names, or ``rrwp``, if not given.
         walk_steps: Its size.
         pairs: Of the batches; the first kind that it names, or ``all``, if not given.
@@ -61,7 +61,8 @@ def check_model(
     wanted = pairs or (kind.pairs or ("all",))[0]
     spec = BatchSpec(walk_steps, chosen, "khop-2" if wanted == "khop" else wanted, torch.float64)
     kind.check_batches(rules.who, spec.encoding, spec.pairs)
-    for level in kind.levels if levels is None else levels:
+    # The graphs have no labelled pairs to predict for.
+    for level in [each for each in kind.levels if each != "edge"] if levels is None else levels:
         case = _Case(kind, graphs, schema.model_copy(update={"level": level}), spec, options or {})
         with rules.works(f"it can be built, and predicts for any {level}"):
             _check_form(rules, case, unread)

@@ -108,9 +108,10 @@ def _distances(joined: Mapping[int, set[int]], root: int, most: int) -> dict[int
 
 def _too_many(graph: OneGraph, size: int, chordless: bool, steps: int, found: int) -> GritError:
     what = "rings (cycles without a chord)" if chordless else "cycles"
+    key = "model.max_ring" if chordless else "encoding.walk_steps"
     pairs = np.unique(np.sort(graph.edge_index, 0), axis=1).shape[1]
     return GritError(
         f"a graph with {graph.num_nodes:,} nodes and {pairs:,} edges has too many {what} of up to {size} nodes: the search ended "
-        f"after {steps:,} steps and {found:,} of them. Ask for shorter ones (a smaller size), leave such graphs out, or use a "
+        f"after {steps:,} steps and {found:,} of them. Ask for shorter ones ({key}), leave such graphs out, or use a "
         "model that reads no cycles."
     )
