@@ -71,8 +71,8 @@ def _expand(nodes: Array, order: Array, source: Array, n: int, graph: OneGraph, 
     if total > MOST_ITEMS:
         raise GritError(
             f"the ego nets of {size} steps in a graph with {graph.num_nodes:,} nodes and {graph.edge_index.shape[1]:,} listed "
-            f"edges are too large: {total:,} items at least, {MOST_ITEMS:,} are allowed. Use fewer steps (model.num_hops), leave such graphs "
-            "out, or use a model that reads no ego nets."
+            f"edges are too large: {total:,} items at least, {MOST_ITEMS:,} are allowed. Use fewer steps (model.num_hops), leave "
+            "such graphs out, or use a model that reads no ego nets."
         )
     at = np.repeat(np.arange(nodes.size), count)
     place = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
