@@ -2,14 +2,54 @@
 
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
+from grit.models.message_passing.gat import Gat, GatV2, check_gat
+from grit.models.message_passing.gcn import Gcn, GcnSymmetric
+from grit.models.message_passing.gin import Gin
 from grit.models.message_passing.gine import Gine
+from grit.models.message_passing.graphsage import GraphSage
+from grit.models.message_passing.monet import MoNet
+from grit.models.message_passing.ogb import GcnOgb, GcnVirtual, GinOgb, GinVirtual
+from grit.models.message_passing.pna import Pna, check_pna
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
+    # Message passing.
+    "gat": ModelKind(Gat, check_gat),
+    "gatv2": ModelKind(GatV2, check_gat),
+    "gcn": ModelKind(Gcn),
+    "gcn-ogb": ModelKind(GcnOgb),
+    "gcn-symmetric": ModelKind(GcnSymmetric),
+    "gcn-virtual": ModelKind(GcnVirtual),
+    "gin": ModelKind(Gin),
+    "gin-ogb": ModelKind(GinOgb),
+    "gin-virtual": ModelKind(GinVirtual),
     "gine": ModelKind(Gine),
+    "graphsage": ModelKind(GraphSage),
+    "monet": ModelKind(MoNet),
+    "pna": ModelKind(Pna, check_pna),
+    # Transformers.
     "gps": ModelKind(Gps, check_gps),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Gine", "Gps", "Grit", "ModelKind"]
+__all__ = [
+    "MODELS",
+    "STATISTICS",
+    "Gat",
+    "GatV2",
+    "Gcn",
+    "GcnOgb",
+    "GcnSymmetric",
+    "GcnVirtual",
+    "Gin",
+    "GinOgb",
+    "GinVirtual",
+    "Gine",
+    "Gps",
+    "GraphSage",
+    "Grit",
+    "MoNet",
+    "ModelKind",
+    "Pna",
+]
