@@ -100,9 +100,7 @@ def test_only_targets_of_nodes_are_divided_node_by_node():
 
 
 def test_a_target_that_is_no_class_is_not_written(tmp_path):
-    classes = TaskSpec(
-        kind="multiclass", targets=("y",), classes=("a", "b"), loss="cross-entropy", metric="accuracy"
-    )
+    classes = TaskSpec(kind="multiclass", targets=("y",), classes=("a", "b"), loss="cross-entropy", metric="accuracy")
     chunk = replace(path_of_three(None), y=np.full((3, 1), 2.0, np.float32))
     with (
         StoreWriter(tmp_path / "store", name="toy", graphs=SCHEMA, task=classes, source="here") as writer,
