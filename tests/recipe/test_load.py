@@ -171,6 +171,7 @@ PERTURBATIONS = {
     "train.patience": "1 train.lr=0.5 train.epochs=8",
     "train.precision": "64-true",
     "train.max_pairs": "100",
+    "train.max_seconds": "1e-9",
 }
 
 

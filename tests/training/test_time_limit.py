@@ -56,12 +56,12 @@ def test_a_limit_that_is_not_reached_changes_nothing(clock, store, tmp_path):
 
 
 def test_training_ends_in_the_middle_of_an_epoch(clock, store, tmp_path):
-    result, said = run(tmp_path / "run", store, "train.max_seconds=55")  # the sixth step passes it, the second of an epoch
+    result, said = run(
+        tmp_path / "run", store, "train.max_seconds=55"
+    )  # the sixth step passes it, the second of an epoch
     assert (result["epochs"], result["seconds"], result["cut_at"]) == (2, 60, 0.5)
     assert len(RunFolder(tmp_path / "run").history()) == 2
-    assert said == [
-        "stopped after epoch 2 of 3, of which 50% was trained: its time of 55 s is up (train.max_seconds)"
-    ]
+    assert said == ["stopped after epoch 2 of 3, of which 50% was trained: its time of 55 s is up (train.max_seconds)"]
 
 
 def test_less_than_an_epoch_is_validated_and_tested(clock, store, tmp_path):

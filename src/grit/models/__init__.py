@@ -7,8 +7,8 @@ from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
 
 MODELS: dict[str, ModelKind] = {
-    "grit": ModelKind(Grit, check_grit),
-    "gine": ModelKind(Gine),
+    "grit": ModelKind(Grit, check_grit, bound="GD-WL"),
+    "gine": ModelKind(Gine, bound="1-WL"),
     "gps": ModelKind(Gps, check_gps),
 }
 

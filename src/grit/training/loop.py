@@ -169,12 +169,18 @@ class TrainingLoop:
 
     def _is_done(self) -> bool:
         # In the middle of an epoch the time may be up, but what was trained has to be validated first.
-        return self.progress.epoch >= self.config.epochs or (self.progress.batch == 0 and self.ended_early() is not None)
+        return self.progress.epoch >= self.config.epochs or (
+            self.progress.batch == 0 and self.ended_early() is not None
+        )
 
     def ended_early(self) -> str | None:
         """Why training ends before its last epoch; None if nothing says so."""
         p, config = self.progress, self.config
-        if config.patience is not None and p.improved_epoch is not None and p.epoch - p.improved_epoch > config.patience:
+        if (
+            config.patience is not None
+            and p.improved_epoch is not None
+            and p.epoch - p.improved_epoch > config.patience
+        ):
             return f"no better on validation for {config.patience} epochs (train.patience)"
         if config.has_fallen(self._costs()):
             return "plateaus have brought the learning rate to its end (train.plateau.min_lr)"
