@@ -121,8 +121,8 @@ def place_names(
 ) -> list[tuple[float, float]]:
     """For each point, how far from it the middle of its name stands.
 
-    Every name takes the best of some places around its point: least over points, other names and the edge, then nearest. Several times,
-    because the first to be placed did not know of the others.
+    Every name takes the best of some places around its point: least over points, other names and the edge, then nearest.
+    All take their turn several times, because the first to be placed did not know of the others.
 
     Args:
         places: Of the points.
