@@ -76,8 +76,9 @@ class Contest:
 
     def advance(self, name: str, entry: Entry, seed: int) -> Entry:
         """The entry with one more run, or with the reason why there is none."""
+        probe = entry.probe
         try:
-            probe = entry.probe or self._probe(name, entry.system)
+            probe = probe or self._probe(name, entry.system)
             recipe = self._recipe(name, entry.system, *self.budget.overrides(probe))
             plan = TrainingPlan(recipe, self.data, (seed,))
             if not entry.results:
@@ -88,7 +89,7 @@ class Contest:
         except OF_ONE_SYSTEM as error:
             why = reason(error)
             self.bench.say(f"{name}, seed {seed}: FAILED: {why}")
-            return entry._replace(failure=f"seed {seed}: {why}")
+            return entry._replace(probe=probe, failure=f"seed {seed}: {why}")
         return entry._replace(probe=probe, epochs=recipe.train.epochs, results=(*entry.results, result))
 
     def _probe(self, name: str, system: System) -> Probe:
@@ -127,4 +128,4 @@ def reason(error: BaseException) -> str:
     """Why a system failed, in one line."""
     lines: Sequence[str] = str(error).strip().splitlines() or [""]
     text = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
-    return text if isinstance(error, GritError) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, GritError) else f"{type(error).__name__}: {text}".removesuffix(": ")
