@@ -57,7 +57,9 @@ def run(bench: Workbench) -> None:
             entries[name] = contest.advance(name, entries[name], seed)
     if not any(entry.results for entry in entries.values()):
         raise GritError(f"no system could be trained. {names[0]}: {entries[names[0]].failure}")
-    machine = bench.piece("machine", lambda: describe_machine(f"device {bench.option('device', 'auto')}"))
+    device = bench.option("device", "auto")
+    with_gpu = device != "cpu" and (device != "auto" or torch.cuda.is_available())
+    machine = bench.piece("machine", lambda: describe_machine(f"device {device}" if with_gpu else "no GPU used"))
     bench.table("race", race_table(entries, data, budget, bench.budget, seeds, machine))
     bench.figure("race", race_figure(entries, data, budget))
 
