@@ -153,6 +153,7 @@ class TrainingLoop:
             shuffle=shuffle,
             seed=self.config.seed,
             max_pairs=self.config.max_pairs,
+            min_nodes=2 if shuffle else 1,
             share=share,
             num_workers=self.num_workers,
             pin_memory=self.fabric.device.type == "cuda",
