@@ -14,21 +14,21 @@ from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
 
 MODELS: dict[str, ModelKind] = {
-    "grit": ModelKind(Grit, check_grit),
+    "grit": ModelKind(Grit, check_grit, bound="GD-WL"),
     # Message passing.
-    "gat": ModelKind(Gat, check_gat),
-    "gatv2": ModelKind(GatV2, check_gat),
-    "gcn": ModelKind(Gcn),
-    "gcn-ogb": ModelKind(GcnOgb),
-    "gcn-symmetric": ModelKind(GcnSymmetric),
-    "gcn-virtual": ModelKind(GcnVirtual),
-    "gin": ModelKind(Gin),
-    "gin-ogb": ModelKind(GinOgb),
-    "gin-virtual": ModelKind(GinVirtual),
-    "gine": ModelKind(Gine),
-    "graphsage": ModelKind(GraphSage),
-    "monet": ModelKind(MoNet),
-    "pna": ModelKind(Pna, check_pna),
+    "gat": ModelKind(Gat, check_gat, bound="1-WL"),
+    "gatv2": ModelKind(GatV2, check_gat, bound="1-WL"),
+    "gcn": ModelKind(Gcn, bound="1-WL"),
+    "gcn-ogb": ModelKind(GcnOgb, bound="1-WL"),
+    "gcn-symmetric": ModelKind(GcnSymmetric, bound="1-WL"),
+    "gcn-virtual": ModelKind(GcnVirtual, bound="1-WL"),
+    "gin": ModelKind(Gin, bound="1-WL"),
+    "gin-ogb": ModelKind(GinOgb, bound="1-WL"),
+    "gin-virtual": ModelKind(GinVirtual, bound="1-WL"),
+    "gine": ModelKind(Gine, bound="1-WL"),
+    "graphsage": ModelKind(GraphSage, bound="1-WL"),
+    "monet": ModelKind(MoNet, bound="1-WL"),
+    "pna": ModelKind(Pna, check_pna, bound="1-WL"),
     # Transformers.
     "gps": ModelKind(Gps, check_gps),
 }
