@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from grit.models import Gcn, GcnSymmetric
-from tests.models.test_layers_by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.message_passing.small import GRAPHS
+from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
 
 
 def neighbours(graph):
@@ -35,9 +36,10 @@ def test_gcn_symmetric():
     found = model(batch_of(GRAPHS))
     for number, graph in enumerate(GRAPHS):
         x = embed(model.node, graph.x)
-        adjacency = torch.eye(graph.num_nodes, dtype=torch.float64)
+        adjacency = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.float64)
         for source, target in graph.edge_index.T.tolist():
             adjacency[target, source] += 1
+        adjacency.fill_diagonal_(1)
         scale = torch.diag(adjacency.sum(1) ** -0.5)
         for layer in model.layers:
             mixed = scale @ adjacency @ scale @ x @ layer.conv.lin.weight.T

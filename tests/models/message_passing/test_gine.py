@@ -3,7 +3,8 @@
 import torch
 
 from grit.models import Gine
-from tests.models.test_layers_by_hand import GRAPHS, SCHEMA, batch_of, embed, messages
+from tests.models.message_passing.small import GRAPHS
+from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, messages
 
 
 @torch.no_grad()
