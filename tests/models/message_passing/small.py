@@ -9,5 +9,6 @@ DIRECTED = Data(
     x=torch.tensor([[3], [1], [4], [1], [5]]),
     edge_index=torch.tensor([[0, 0, 1, 2, 2, 1], [1, 1, 2, 2, 0, 3]]),
     edge_attr=torch.tensor([1, 2, 3, 1, 2, 3]),
+    y=torch.tensor([0.5]),
 )
 GRAPHS = [*UNDIRECTED, DIRECTED]
