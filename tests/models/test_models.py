@@ -18,6 +18,7 @@ from tests.training.small import small_graphs
 UNREAD = {
     "grit": ("layers.1.pair_out", "layers.1.pair_norm", "layers.1.attention.pair"),
     "gatedgcn": ("layers.1.edge_norm",),
+    "gatedgcn-lspe": ("layers.1.edge_norm",),
 }
 NUMBERS = GraphSchema(node=Features(kind="numeric", sizes=(2,)), edge=Features(kind="none"), num_outputs=3)
 

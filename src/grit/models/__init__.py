@@ -3,6 +3,7 @@
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
 from grit.models.message_passing.gatedgcn import GatedGcn
+from grit.models.message_passing.gatedgcn_lspe import GatedGcnLspe
 from grit.models.message_passing.gine import Gine
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
@@ -10,8 +11,9 @@ from grit.models.transformers.gps import Gps, check_gps
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
     "gatedgcn": ModelKind(GatedGcn),
+    "gatedgcn-lspe": ModelKind(GatedGcnLspe, encodings=("rwse", "rrwp")),
     "gine": ModelKind(Gine),
     "gps": ModelKind(Gps, check_gps),
 }
 
-__all__ = ["MODELS", "STATISTICS", "GatedGcn", "Gine", "Gps", "Grit", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "GatedGcn", "GatedGcnLspe", "Gine", "Gps", "Grit", "ModelKind"]
