@@ -6,6 +6,7 @@ from grit.models.message_passing.dgn import Dgn, check_dgn
 from grit.models.message_passing.gatedgcn import GatedGcn
 from grit.models.message_passing.gatedgcn_lspe import GatedGcnLspe
 from grit.models.message_passing.gine import Gine
+from grit.models.message_passing.signnet import SignNet
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
 
@@ -15,7 +16,8 @@ MODELS: dict[str, ModelKind] = {
     "gatedgcn": ModelKind(GatedGcn),
     "gatedgcn-lspe": ModelKind(GatedGcnLspe, encodings=("rwse", "rrwp")),
     "gine": ModelKind(Gine),
+    "signnet": ModelKind(SignNet, encodings=("laplacian", "laplacian-unnormalised")),
     "gps": ModelKind(Gps, check_gps),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Dgn", "GatedGcn", "GatedGcnLspe", "Gine", "Gps", "Grit", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "Dgn", "GatedGcn", "GatedGcnLspe", "Gine", "Gps", "Grit", "ModelKind", "SignNet"]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import GatedGcnLayer, NodeInput, Output
+from grit.models.blocks import EncodedNodes, GatedGcnLayer, Output
 from grit.nn.heads import HEADS
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width, entry_of
@@ -45,7 +45,7 @@ class GatedGcn(nn.Module):
         head_layers: Layers = 3,
     ) -> None:
         super().__init__()
-        self.node = NodeInput(
+        self.node = EncodedNodes(
             schema, encoding=encoding, walk_steps=walk_steps, hidden_dim=hidden_dim, encoding_dim=encoding_dim
         )
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)

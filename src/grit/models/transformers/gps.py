@@ -8,15 +8,13 @@ Shape letters: N nodes of the batch, E edges, B graphs, D channels.
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
-from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import GatedGcnLayer, NodeInput, Output
+from grit.models.blocks import Dense, EncodedNodes, GatedGcnLayer, Output
 from grit.nn.activation import ACTIVATIONS, activation_function
 from grit.nn.attention.contract import check_heads
 from grit.nn.heads import HEADS
@@ -74,7 +72,7 @@ class GpsLayer(nn.Module):
         self.ffn = _Mlp(hidden_dim, 2 * hidden_dim, activation, dropout=dropout)
 
     def forward(
-        self, x: Tensor, edge: Tensor, edge_index: Tensor, dense: "Dense", *, update_edges: bool
+        self, x: Tensor, edge: Tensor, edge_index: Tensor, dense: Dense, *, update_edges: bool
     ) -> tuple[Tensor, Tensor]:
         """Nodes (N, D) and edges (E, D) -> the same."""
         local, edge = self.local(x, edge, edge_index, update_edges=update_edges)
@@ -88,7 +86,7 @@ class GpsLayer(nn.Module):
 class Gps(nn.Module):
     """Ten layers of `GpsLayer`, then sum over nodes for graphs, and a head.
 
-    Nodes begin with features and encoding side by side (`grit.models.blocks.node_input.NodeInput`), return probabilities of
+    Nodes begin with features and encoding side by side (`grit.models.blocks.encoded_nodes.EncodedNodes`), return probabilities of
     20 steps for ZINC. Messages go along the listed edges; attention sees all nodes of the graph, whatever pairs the batch has.
 
     Args:
@@ -126,7 +124,7 @@ class Gps(nn.Module):
         head_layers: Layers = 3,
     ) -> None:
         super().__init__()
-        self.node = NodeInput(
+        self.node = EncodedNodes(
             schema, encoding=encoding, walk_steps=walk_steps, hidden_dim=hidden_dim, encoding_dim=encoding_dim
         )
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
@@ -148,35 +146,12 @@ class Gps(nn.Module):
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
         x, edge = self.node(batch), self.edge(batch.graphs.edge_attr)  # (N, D), (E, D)
-        dense = Dense(batch.graphs)
+        dense = Dense(batch.graphs.nodes_per_graph)
         for number, layer in enumerate(self.layers, start=1):
             # What the last layer would write to the edges is read by nobody.
             x, edge = layer(x, edge, batch.graphs.edge_index, dense, update_edges=number < len(self.layers))
         predicted: Tensor = self.output(x, batch)
         return predicted
-
-
-class Dense:
-    """Where the nodes of a batch stand in a tensor with a row for each graph, as torch's attention reads them.
-
-    Attributes:
-        padding: (B, n) bool, n the nodes of the largest graph: True where there is no node.
-    """
-
-    def __init__(self, graphs: PackedGraphs) -> None:
-        sizes, graph, device = graphs.nodes_per_graph, graphs.graph_of_node, graphs.x.device
-        width = int(sizes.max())
-        self.padding = torch.arange(width, device=device) >= sizes.unsqueeze(1)
-        self._place = torch.arange(graphs.num_nodes, device=device) - graphs.node_ptr[graph] + width * graph  # (N,)
-
-    def spread(self, x: Tensor) -> Tensor:
-        """(N, D) -> (B, n, D), zeros where there is no node."""
-        rows = x.new_zeros(self.padding.numel(), x.shape[1]).index_copy(0, self._place, x)
-        return rows.view(*self.padding.shape, -1)
-
-    def gather(self, rows: Tensor) -> Tensor:
-        """(B, n, D) -> (N, D)."""
-        return rows.flatten(0, 1)[self._place]
 
 
 class _Mlp(nn.Module):

@@ -19,7 +19,7 @@ _WALKS = ("rrwp", "rwse")  # their channel 0 is the identity: 1 at every node
 _EIGENVECTORS = ("laplacian", "laplacian-unnormalised")
 
 
-class NodeInput(nn.Module):
+class EncodedNodes(nn.Module):
     """Features and encoding of every node side by side: (N, D).
 
     Eigenvectors of a Laplacian go through an `EigenvectorSet`, all other encodings through a `LinearEncoding`. Where the
