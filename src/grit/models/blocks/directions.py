@@ -44,7 +44,7 @@ def _mean(arriving: Arriving) -> Tensor:
 def _extreme(reduce: str) -> Callable[[Arriving], Tensor]:
     def aggregate(arriving: Arriving) -> Tensor:
         index = arriving.edge_index[1].unsqueeze(1).expand_as(arriving.message)
-        zeros = torch.zeros_like(arriving.h)  # remain where nothing arrives
+        zeros = arriving.message.new_zeros(arriving.h.shape)  # remain where nothing arrives
         return zeros.scatter_reduce(0, index, arriving.message, reduce, include_self=False)
 
     return aggregate

@@ -84,9 +84,8 @@ class SignNet(nn.Module):
         rows = Rows.of(batch, self.walk_steps)
         values = batch.node_encoding[rows.node, rows.frequency].unsqueeze(1)  # (R, 1)
         signless = self._phi(values, rows) + self._phi(-values, rows)  # (R, D)
-        summed = signless.new_zeros(batch.num_nodes, signless.shape[1]).index_add(
-            0, rows.node, self.rho(signless, Dense(rows.count))
-        )
+        signless = self.rho(signless, Dense(rows.count))
+        summed = signless.new_zeros(batch.num_nodes, signless.shape[1]).index_add(0, rows.node, signless)  # (N, D)
         positions: Tensor = self.position(summed)
         return positions
 
@@ -149,7 +148,8 @@ class SignLayer(nn.Module):
 
     def forward(self, values: Tensor, rows: Rows) -> Tensor:
         """One round."""
-        heard = ((1 + self.eps) * values).index_add(0, rows.target, values[rows.source])
+        own = (1 + self.eps) * values
+        heard = own.index_add(0, rows.target, values[rows.source].to(own.dtype))  # which differ under autocast
         return torch.relu(self.norm(self.mlp(heard)))
 
 
