@@ -1,7 +1,7 @@
 """Encodings: pure functions from graphs to (node encoding, pair encoding), in the table `ENCODINGS`."""
 
 from grit.encodings.encoding import Encoding, EncodingKind, check_walk_steps
-from grit.encodings.laplacian import laplacian_encoding
+from grit.encodings.laplacian import laplacian_encoding, unnormalised_laplacian_encoding
 from grit.encodings.none import no_encoding
 from grit.encodings.rrwp import rrwp_encoding
 from grit.encodings.rwse import rwse_encoding
@@ -27,6 +27,9 @@ ENCODINGS: dict[str, EncodingKind] = {
     "rwse": EncodingKind(rwse_encoding, node_dim=_full, pair_dim=_absent, reads_weights=True),
     "spd": EncodingKind(spd_encoding, node_dim=_absent, pair_dim=_full),
     "laplacian": EncodingKind(laplacian_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
+    "laplacian-unnormalised": EncodingKind(
+        unnormalised_laplacian_encoding, node_dim=_double, pair_dim=_absent, equivariant=False
+    ),
     "svd": EncodingKind(svd_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
     "none": EncodingKind(no_encoding, node_dim=_absent, pair_dim=_absent),
 }

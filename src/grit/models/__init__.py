@@ -2,7 +2,10 @@
 
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
+from grit.models.message_passing.dgn import Dgn, check_dgn
 from grit.models.message_passing.gat import Gat, GatV2, check_gat
+from grit.models.message_passing.gatedgcn import GatedGcn
+from grit.models.message_passing.gatedgcn_lspe import GatedGcnLspe
 from grit.models.message_passing.gcn import Gcn, GcnSymmetric
 from grit.models.message_passing.gin import Gin
 from grit.models.message_passing.gine import Gine
@@ -10,13 +13,17 @@ from grit.models.message_passing.graphsage import GraphSage
 from grit.models.message_passing.monet import MoNet
 from grit.models.message_passing.ogb import GcnOgb, GcnVirtual, GinOgb, GinVirtual
 from grit.models.message_passing.pna import Pna, check_pna
+from grit.models.message_passing.signnet import SignNet
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit, bound="GD-WL"),
     # Message passing.
+    "dgn": ModelKind(Dgn, check_dgn, encodings=("laplacian-unnormalised", "laplacian")),
     "gat": ModelKind(Gat, check_gat, bound="1-WL"),
+    "gatedgcn": ModelKind(GatedGcn, bound="1-WL"),
+    "gatedgcn-lspe": ModelKind(GatedGcnLspe, encodings=("rwse", "rrwp")),
     "gatv2": ModelKind(GatV2, check_gat, bound="1-WL"),
     "gcn": ModelKind(Gcn, bound="1-WL"),
     "gcn-ogb": ModelKind(GcnOgb, bound="1-WL"),
@@ -29,6 +36,7 @@ MODELS: dict[str, ModelKind] = {
     "graphsage": ModelKind(GraphSage, bound="1-WL"),
     "monet": ModelKind(MoNet, bound="1-WL"),
     "pna": ModelKind(Pna, check_pna, bound="1-WL"),
+    "signnet": ModelKind(SignNet, encodings=("laplacian", "laplacian-unnormalised")),
     # Transformers.
     "gps": ModelKind(Gps, check_gps),
 }
@@ -36,8 +44,11 @@ MODELS: dict[str, ModelKind] = {
 __all__ = [
     "MODELS",
     "STATISTICS",
+    "Dgn",
     "Gat",
     "GatV2",
+    "GatedGcn",
+    "GatedGcnLspe",
     "Gcn",
     "GcnOgb",
     "GcnSymmetric",
@@ -52,4 +63,5 @@ __all__ = [
     "MoNet",
     "ModelKind",
     "Pna",
+    "SignNet",
 ]

@@ -1,8 +1,25 @@
 """Parts that several models share."""
 
+from grit.models.blocks.dense import Dense
 from grit.models.blocks.draws import Draws
+from grit.models.blocks.encoded_nodes import EncodedNodes, has_frequency
+from grit.models.blocks.gated_gcn import GatedGcnLayer, normalised_gates
+from grit.models.blocks.lenient_norm import LenientBatchNorm
 from grit.models.blocks.ogb_stack import OgbStack
 from grit.models.blocks.output import Output, Pooling
 from grit.models.blocks.stack import LayerStack, ResidualLayer
 
-__all__ = ["Draws", "LayerStack", "OgbStack", "Output", "Pooling", "ResidualLayer"]
+__all__ = [
+    "Dense",
+    "Draws",
+    "EncodedNodes",
+    "GatedGcnLayer",
+    "LayerStack",
+    "LenientBatchNorm",
+    "OgbStack",
+    "Output",
+    "Pooling",
+    "ResidualLayer",
+    "has_frequency",
+    "normalised_gates",
+]

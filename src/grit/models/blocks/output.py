@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.nn.heads import HalvingHead, readout_class
+from grit.nn.heads import HEADS, readout_class
 
 Pooling = Literal["sum", "mean", "none"]  # none for nodes
 
@@ -19,13 +19,24 @@ class Output(nn.Module):
         hidden_dim: D.
         pooling: ``sum`` or ``mean``, for graphs.
         num_layers: Linear maps.
+        head: Entry of `HEADS`, if it is not to halve the width with every map.
+        activation: Between the maps.
     """
 
-    def __init__(self, schema: GraphSchema, hidden_dim: int, *, pooling: str = "sum", num_layers: int = 3) -> None:
+    def __init__(
+        self,
+        schema: GraphSchema,
+        hidden_dim: int,
+        *,
+        pooling: str = "sum",
+        num_layers: int = 3,
+        head: str = "halving",
+        activation: str = "relu",
+    ) -> None:
         super().__init__()
         self.readout = readout_class(schema.level, pooling if schema.level == "graph" else "none")(hidden_dim)
-        self.head = HalvingHead(
-            hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=num_layers, activation="relu"
+        self.head = HEADS[head](
+            hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=num_layers, activation=activation
         )
 
     def forward(self, x: Tensor, batch: PairBatch) -> Tensor:

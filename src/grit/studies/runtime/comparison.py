@@ -157,8 +157,8 @@ def runtime_table(
         "published width and depth. It is not SAN: it lacks the second set of maps, for the edges of the graph, and the "
         "transformer that encodes the eigenvectors, and does less work than SAN proper. Its parameters count GRIT's pair update, "
         "which it has without using it.",
-        "GPS: PyG's GPSConv with GraphGPS's configuration for ZINC (ten layers of 64, GINE and attention with 4 heads, 20 return "
-        "probabilities), built for 28 atom types as there.",
+        "GPS: GraphGPS's configuration for ZINC (ten layers of 64, GINE and attention with 4 heads, 20 return probabilities), "
+        "built for 28 atom types as there.",
     ]
     if data.note:
         remarks.append(f"{data.note}.")
