@@ -1,5 +1,6 @@
 """Encodings: pure functions from graphs to (node encoding, pair encoding), in the table `ENCODINGS`."""
 
+from grit.encodings.cycles import cycle_lengths, cycles_encoding
 from grit.encodings.encoding import Encoding, EncodingKind, check_walk_steps
 from grit.encodings.laplacian import laplacian_encoding, unnormalised_laplacian_encoding
 from grit.encodings.none import no_encoding
@@ -31,6 +32,7 @@ ENCODINGS: dict[str, EncodingKind] = {
         unnormalised_laplacian_encoding, node_dim=_double, pair_dim=_absent, equivariant=False
     ),
     "svd": EncodingKind(svd_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
+    "cycles": EncodingKind(cycles_encoding, node_dim=cycle_lengths, pair_dim=cycle_lengths),
     "none": EncodingKind(no_encoding, node_dim=_absent, pair_dim=_absent),
 }
 

@@ -2,24 +2,31 @@
 
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
+from grit.models.message_passing.cin import Cin, cin_structures
+from grit.models.message_passing.crawl import Crawl, check_crawl
 from grit.models.message_passing.dgn import Dgn, check_dgn
 from grit.models.message_passing.gat import Gat, GatV2, check_gat
 from grit.models.message_passing.gatedgcn import GatedGcn
 from grit.models.message_passing.gatedgcn_lspe import GatedGcnLspe
 from grit.models.message_passing.gcn import Gcn, GcnSymmetric
 from grit.models.message_passing.gin import Gin
+from grit.models.message_passing.gin_ak import GinAk, gin_ak_structures
 from grit.models.message_passing.gine import Gine
 from grit.models.message_passing.graphsage import GraphSage
+from grit.models.message_passing.gsn import Gsn
 from grit.models.message_passing.monet import MoNet
 from grit.models.message_passing.ogb import GcnOgb, GcnVirtual, GinOgb, GinVirtual
 from grit.models.message_passing.pna import Pna, check_pna
 from grit.models.message_passing.signnet import SignNet
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
+from grit.models.transformers.sat import Sat, check_sat, sat_structures
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit, bound="GD-WL"),
     # Message passing.
+    "cin": ModelKind(Cin, structures=cin_structures, levels=("graph",)),
+    "crawl": ModelKind(Crawl, check_crawl, draws=True),
     "dgn": ModelKind(Dgn, check_dgn, encodings=("laplacian-unnormalised", "laplacian")),
     "gat": ModelKind(Gat, check_gat, bound="1-WL"),
     "gatedgcn": ModelKind(GatedGcn, bound="1-WL"),
@@ -30,20 +37,25 @@ MODELS: dict[str, ModelKind] = {
     "gcn-symmetric": ModelKind(GcnSymmetric, bound="1-WL"),
     "gcn-virtual": ModelKind(GcnVirtual, bound="1-WL"),
     "gin": ModelKind(Gin, bound="1-WL"),
+    "gin-ak": ModelKind(GinAk, structures=gin_ak_structures),
     "gin-ogb": ModelKind(GinOgb, bound="1-WL"),
     "gin-virtual": ModelKind(GinVirtual, bound="1-WL"),
     "gine": ModelKind(Gine, bound="1-WL"),
     "graphsage": ModelKind(GraphSage, bound="1-WL"),
+    "gsn": ModelKind(Gsn, encodings=("cycles",)),
     "monet": ModelKind(MoNet, bound="1-WL"),
     "pna": ModelKind(Pna, check_pna, bound="1-WL"),
     "signnet": ModelKind(SignNet, encodings=("laplacian", "laplacian-unnormalised")),
     # Transformers.
     "gps": ModelKind(Gps, check_gps),
+    "sat": ModelKind(Sat, check_sat, structures=sat_structures),
 }
 
 __all__ = [
     "MODELS",
     "STATISTICS",
+    "Cin",
+    "Crawl",
     "Dgn",
     "Gat",
     "GatV2",
@@ -54,14 +66,17 @@ __all__ = [
     "GcnSymmetric",
     "GcnVirtual",
     "Gin",
+    "GinAk",
     "GinOgb",
     "GinVirtual",
     "Gine",
     "Gps",
     "GraphSage",
     "Grit",
+    "Gsn",
     "MoNet",
     "ModelKind",
     "Pna",
+    "Sat",
     "SignNet",
 ]

@@ -3,9 +3,11 @@
 from grit.models.blocks.dense import Dense
 from grit.models.blocks.draws import Draws
 from grit.models.blocks.encoded_nodes import EncodedNodes, has_frequency
+from grit.models.blocks.few_rows import FewRowsNorm, normed_mlp
 from grit.models.blocks.gated_gcn import GatedGcnLayer, normalised_gates
 from grit.models.blocks.lenient_norm import LenientBatchNorm
 from grit.models.blocks.ogb_stack import OgbStack
+from grit.models.blocks.one_hot import OneHot
 from grit.models.blocks.output import Output, Pooling
 from grit.models.blocks.stack import LayerStack, ResidualLayer
 
@@ -13,13 +15,16 @@ __all__ = [
     "Dense",
     "Draws",
     "EncodedNodes",
+    "FewRowsNorm",
     "GatedGcnLayer",
     "LayerStack",
     "LenientBatchNorm",
     "OgbStack",
+    "OneHot",
     "Output",
     "Pooling",
     "ResidualLayer",
     "has_frequency",
     "normalised_gates",
+    "normed_mlp",
 ]
