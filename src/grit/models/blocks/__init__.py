@@ -2,5 +2,6 @@
 
 from grit.models.blocks.draws import Draws
 from grit.models.blocks.output import Output
+from grit.models.blocks.virtual_nodes import Tokens, with_virtual_nodes
 
-__all__ = ["Draws", "Output"]
+__all__ = ["Draws", "Output", "Tokens", "with_virtual_nodes"]
