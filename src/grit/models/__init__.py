@@ -6,12 +6,14 @@ from grit.models.message_passing.gine import Gine
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.egt import Egt, check_egt
 from grit.models.transformers.gps import Gps, check_gps
+from grit.models.transformers.grpe import Grpe, check_grpe
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
     "gine": ModelKind(Gine),
     "egt": ModelKind(Egt, check_egt, encodings=("svd-loops", "svd", "none")),
     "gps": ModelKind(Gps, check_gps),
+    "grpe": ModelKind(Grpe, check_grpe, encodings=("spd",)),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Egt", "Gine", "Gps", "Grit", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "Egt", "Gine", "Gps", "Grit", "Grpe", "ModelKind"]
