@@ -7,6 +7,7 @@ from grit.models.statistics import STATISTICS
 from grit.models.transformers.egt import Egt, check_egt
 from grit.models.transformers.gps import Gps, check_gps
 from grit.models.transformers.grpe import Grpe, check_grpe
+from grit.models.transformers.tokengt import TokenGtLap, TokenGtOrf, check_tokengt
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
@@ -14,6 +15,8 @@ MODELS: dict[str, ModelKind] = {
     "egt": ModelKind(Egt, check_egt, encodings=("svd-loops", "svd", "none")),
     "gps": ModelKind(Gps, check_gps),
     "grpe": ModelKind(Grpe, check_grpe, encodings=("spd",)),
+    "tokengt-lap": ModelKind(TokenGtLap, check_tokengt, encodings=("laplacian",)),
+    "tokengt-orf": ModelKind(TokenGtOrf, check_tokengt, draws=True),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Egt", "Gine", "Gps", "Grit", "Grpe", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "Egt", "Gine", "Gps", "Grit", "Grpe", "ModelKind", "TokenGtLap", "TokenGtOrf"]
