@@ -2,6 +2,7 @@
 
 from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
+from grit.models.message_passing.delta_2 import Delta2Gnn, Delta2Lgnn
 from grit.models.message_passing.gine import Gine
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.egt import Egt, check_egt
@@ -11,6 +12,8 @@ from grit.models.transformers.tokengt import TokenGtLap, TokenGtOrf, check_token
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
+    "delta-2-gnn": ModelKind(Delta2Gnn, pairs=("all",)),
+    "delta-2-lgnn": ModelKind(Delta2Lgnn, pairs=("all",)),
     "gine": ModelKind(Gine),
     "egt": ModelKind(Egt, check_egt, encodings=("svd-loops", "svd", "none")),
     "gps": ModelKind(Gps, check_gps),
@@ -19,4 +22,17 @@ MODELS: dict[str, ModelKind] = {
     "tokengt-orf": ModelKind(TokenGtOrf, check_tokengt, draws=True),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Egt", "Gine", "Gps", "Grit", "Grpe", "ModelKind", "TokenGtLap", "TokenGtOrf"]
+__all__ = [
+    "MODELS",
+    "STATISTICS",
+    "Delta2Gnn",
+    "Delta2Lgnn",
+    "Egt",
+    "Gine",
+    "Gps",
+    "Grit",
+    "Grpe",
+    "ModelKind",
+    "TokenGtLap",
+    "TokenGtOrf",
+]
