@@ -7,7 +7,7 @@ from grit.encodings.none import no_encoding
 from grit.encodings.rrwp import rrwp_encoding
 from grit.encodings.rwse import rwse_encoding
 from grit.encodings.spd import spd_encoding
-from grit.encodings.svd import svd_encoding
+from grit.encodings.svd import svd_encoding, svd_loops_encoding
 from grit.errors import GritError
 
 
@@ -33,6 +33,7 @@ ENCODINGS: dict[str, EncodingKind] = {
     ),
     "svd": EncodingKind(svd_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
     "cycles": EncodingKind(cycles_encoding, node_dim=cycle_lengths, pair_dim=cycle_lengths),
+    "svd-loops": EncodingKind(svd_loops_encoding, node_dim=_double, pair_dim=_absent, equivariant=False),
     "none": EncodingKind(no_encoding, node_dim=_absent, pair_dim=_absent),
 }
 

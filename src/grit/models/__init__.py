@@ -4,6 +4,7 @@ from grit.models.grit import Grit, check_grit
 from grit.models.kind import ModelKind
 from grit.models.message_passing.cin import Cin, cin_structures
 from grit.models.message_passing.crawl import Crawl, check_crawl
+from grit.models.message_passing.delta_2 import Delta2Gnn, Delta2Lgnn
 from grit.models.message_passing.dgn import Dgn, check_dgn
 from grit.models.message_passing.gat import Gat, GatV2, check_gat
 from grit.models.message_passing.gatedgcn import GatedGcn
@@ -19,14 +20,19 @@ from grit.models.message_passing.ogb import GcnOgb, GcnVirtual, GinOgb, GinVirtu
 from grit.models.message_passing.pna import Pna, check_pna
 from grit.models.message_passing.signnet import SignNet
 from grit.models.statistics import STATISTICS
+from grit.models.transformers.egt import Egt, check_egt
 from grit.models.transformers.gps import Gps, check_gps
+from grit.models.transformers.grpe import Grpe, check_grpe
 from grit.models.transformers.sat import Sat, check_sat, sat_structures
+from grit.models.transformers.tokengt import TokenGtLap, TokenGtOrf, check_tokengt
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit, bound="GD-WL"),
     # Message passing.
     "cin": ModelKind(Cin, structures=cin_structures, levels=("graph",)),
     "crawl": ModelKind(Crawl, check_crawl, draws=True),
+    "delta-2-gnn": ModelKind(Delta2Gnn, pairs=("all",)),
+    "delta-2-lgnn": ModelKind(Delta2Lgnn, pairs=("all",)),
     "dgn": ModelKind(Dgn, check_dgn, encodings=("laplacian-unnormalised", "laplacian")),
     "gat": ModelKind(Gat, check_gat, bound="1-WL"),
     "gatedgcn": ModelKind(GatedGcn, bound="1-WL"),
@@ -47,8 +53,12 @@ MODELS: dict[str, ModelKind] = {
     "pna": ModelKind(Pna, check_pna, bound="1-WL"),
     "signnet": ModelKind(SignNet, encodings=("laplacian", "laplacian-unnormalised")),
     # Transformers.
+    "egt": ModelKind(Egt, check_egt, encodings=("svd-loops", "svd", "none")),
     "gps": ModelKind(Gps, check_gps),
+    "grpe": ModelKind(Grpe, check_grpe, encodings=("spd",)),
     "sat": ModelKind(Sat, check_sat, structures=sat_structures),
+    "tokengt-lap": ModelKind(TokenGtLap, check_tokengt, encodings=("laplacian",)),
+    "tokengt-orf": ModelKind(TokenGtOrf, check_tokengt, draws=True),
 }
 
 __all__ = [
@@ -56,7 +66,10 @@ __all__ = [
     "STATISTICS",
     "Cin",
     "Crawl",
+    "Delta2Gnn",
+    "Delta2Lgnn",
     "Dgn",
+    "Egt",
     "Gat",
     "GatV2",
     "GatedGcn",
@@ -73,10 +86,13 @@ __all__ = [
     "Gps",
     "GraphSage",
     "Grit",
+    "Grpe",
     "Gsn",
     "MoNet",
     "ModelKind",
     "Pna",
     "Sat",
     "SignNet",
+    "TokenGtLap",
+    "TokenGtOrf",
 ]

@@ -10,6 +10,7 @@ from grit.models.blocks.ogb_stack import OgbStack
 from grit.models.blocks.one_hot import OneHot
 from grit.models.blocks.output import Output, Pooling
 from grit.models.blocks.stack import LayerStack, ResidualLayer
+from grit.models.blocks.virtual_nodes import Tokens, with_virtual_nodes
 
 __all__ = [
     "Dense",
@@ -24,7 +25,9 @@ __all__ = [
     "Output",
     "Pooling",
     "ResidualLayer",
+    "Tokens",
     "has_frequency",
     "normalised_gates",
     "normed_mlp",
+    "with_virtual_nodes",
 ]
