@@ -5,11 +5,15 @@ from grit.models.kind import ModelKind
 from grit.models.message_passing.gine import Gine
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.gps import Gps, check_gps
+from grit.models.transformers.san import San, check_san
+from grit.models.transformers.transformer import Transformer, check_transformer
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit),
     "gine": ModelKind(Gine),
     "gps": ModelKind(Gps, check_gps),
+    "san": ModelKind(San, check_san),
+    "transformer": ModelKind(Transformer, check_transformer),
 }
 
-__all__ = ["MODELS", "STATISTICS", "Gine", "Gps", "Grit", "ModelKind"]
+__all__ = ["MODELS", "STATISTICS", "Gine", "Gps", "Grit", "ModelKind", "San", "Transformer"]
