@@ -22,9 +22,14 @@ from grit.models.message_passing.signnet import SignNet
 from grit.models.statistics import STATISTICS
 from grit.models.transformers.egt import Egt, check_egt
 from grit.models.transformers.gps import Gps, check_gps
+from grit.models.transformers.graphormer import Graphormer, check_graphormer, graphormer_structures
+from grit.models.transformers.graphormer_gd import GraphormerGd
+from grit.models.transformers.graphormer_urpe import GraphormerUrpe
 from grit.models.transformers.grpe import Grpe, check_grpe
+from grit.models.transformers.san import San, check_san
 from grit.models.transformers.sat import Sat, check_sat, sat_structures
 from grit.models.transformers.tokengt import TokenGtLap, TokenGtOrf, check_tokengt
+from grit.models.transformers.transformer import Transformer, check_transformer
 
 MODELS: dict[str, ModelKind] = {
     "grit": ModelKind(Grit, check_grit, bound="GD-WL"),
@@ -55,10 +60,19 @@ MODELS: dict[str, ModelKind] = {
     # Transformers.
     "egt": ModelKind(Egt, check_egt, encodings=("svd-loops", "svd", "none")),
     "gps": ModelKind(Gps, check_gps),
+    "graphormer": ModelKind(Graphormer, check_graphormer, encodings=("spd",), structures=graphormer_structures),
+    "graphormer-gd": ModelKind(
+        GraphormerGd, check_graphormer, encodings=("resistance",), structures=graphormer_structures
+    ),
+    "graphormer-urpe": ModelKind(
+        GraphormerUrpe, check_graphormer, encodings=("spd",), structures=graphormer_structures
+    ),
     "grpe": ModelKind(Grpe, check_grpe, encodings=("spd",)),
+    "san": ModelKind(San, check_san),
     "sat": ModelKind(Sat, check_sat, structures=sat_structures),
     "tokengt-lap": ModelKind(TokenGtLap, check_tokengt, encodings=("laplacian",)),
     "tokengt-orf": ModelKind(TokenGtOrf, check_tokengt, draws=True),
+    "transformer": ModelKind(Transformer, check_transformer),
 }
 
 __all__ = [
@@ -85,14 +99,19 @@ __all__ = [
     "Gine",
     "Gps",
     "GraphSage",
+    "Graphormer",
+    "GraphormerGd",
+    "GraphormerUrpe",
     "Grit",
     "Grpe",
     "Gsn",
     "MoNet",
     "ModelKind",
     "Pna",
+    "San",
     "Sat",
     "SignNet",
     "TokenGtLap",
     "TokenGtOrf",
+    "Transformer",
 ]

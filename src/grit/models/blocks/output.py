@@ -14,6 +14,8 @@ Pooling = Literal["sum", "mean", "none"]  # none for nodes
 class Output(nn.Module):
     """Pool the nodes of each graph, or keep every node for itself, and predict: D -> D/2 -> D/4 -> T, ReLU between.
 
+    ``head`` and ``num_layers`` give other forms.
+
     Args:
         schema: Of the data: what is predicted, and for what.
         hidden_dim: D.
