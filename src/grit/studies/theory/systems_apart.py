@@ -94,8 +94,11 @@ def _random_model(recipe: Recipe, statistics: Mapping[str, Any], seed: int) -> n
 def _compare(recipe: Recipe, models: list[nn.Module], one: Adjacency, other: Adjacency) -> Comparison:
     gaps, apart, sure = [], False, True
     try:
+        # One graph at a time: in a batch the two would go through differently shaped matrix products.
+        spec = vars(recipe.batch_spec(torch.float64))
+        batches = [PairBatch.from_data_list([as_data(graph)], **spec) for graph in (one, other, renumbered(one))]
         for model in models:
-            here, there, moved = (_outputs(recipe, model, graph) for graph in (one, other, renumbered(one)))
+            here, there, moved = (_outputs(model, batch) for batch in batches)
             means = here.mean(0), there.mean(0)
             gaps.append(float((means[0] - means[1]).norm() / means[0].norm()))
             apart |= _differ(here, there)
@@ -106,10 +109,8 @@ def _compare(recipe: Recipe, models: list[nn.Module], one: Adjacency, other: Adj
 
 
 @torch.no_grad()
-def _outputs(recipe: Recipe, model: nn.Module, graph: Adjacency) -> Tensor:
+def _outputs(model: nn.Module, batch: PairBatch) -> Tensor:
     """(draws, outputs): one draw of a system that draws nothing."""
-    # One graph at a time: in a batch the two would go through differently shaped matrix products.
-    batch = PairBatch.from_data_list([as_data(graph)], **vars(recipe.batch_spec(torch.float64)))
     if not isinstance(model, Draws):
         single: Tensor = model(batch)
         return single
