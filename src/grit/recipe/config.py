@@ -133,8 +133,8 @@ class PaperConfig(Frozen):
     """What is published of the recipe's model, for tables; never read by training.
 
     Attributes:
-        metric: What the paper measures; null where it has no figure for this data set.
-        mean: Its figure.
+        metric: What is measured; null where there is no figure for this data set.
+        mean: The figure of the paper's tables; where they have none, of the system's own publication.
         sd: The deviation of that; null for a single run.
         num_parameters: As its authors or the paper print it.
         approximation: What the model here does differently, where it does not compute what its authors' code computes.

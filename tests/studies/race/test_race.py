@@ -44,7 +44,7 @@ def test_smoke(tmp_path):
     rows, table, _ = begin(tmp_path, only="zinc,zinc-gps", seeds="0,1")
     assert set(rows) == {"zinc", "zinc-gps"}
     assert (rows["zinc"]["system"], rows["zinc-gps"]["system"]) == ("GRIT", "GPS")
-    assert (rows["zinc"]["paper"], rows["zinc-gps"]["paper"]) == ("0.059 ± 0.002", "0.070 ± 0.004")
+    assert (rows["zinc"]["published"], rows["zinc-gps"]["published"]) == ("0.059 ± 0.002", "0.070 ± 0.004")
     for name, row in rows.items():
         results = [json.loads((tmp_path / f"study/runs/{name}/seed{seed}/result.json").read_text()) for seed in (0, 1)]
         mean = sum(result["test"]["mae"] for result in results) / 2

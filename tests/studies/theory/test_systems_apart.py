@@ -1,6 +1,8 @@
 import dataclasses
 import json
 
+import networkx as nx
+import numpy as np
 import pytest
 import torch
 
@@ -62,6 +64,14 @@ def test_an_output_that_depends_on_the_numbering_is_not_judged(pairs):
     comparison = compare_pairs(eigenvectors, {name: pairs[name] for name in NAMES[:1]})[NAMES[0]]
     assert not comparison.is_sure
     assert comparison.words == "?"
+
+
+def test_both_graphs_of_a_pair_must_keep_their_output():
+    """The first eigenvectors of a path are simple, those of a star are not, in whichever order the two come."""
+    path, star = (nx.to_numpy_array(graph, dtype=np.int64) for graph in (nx.path_graph(6), nx.star_graph(5)))
+    eigenvectors = system("LapPE", "encoding.name=laplacian", "encoding.walk_steps=3")
+    found = compare_pairs(eigenvectors, {"one": (path, path), "two": (path, star), "three": (star, path)})
+    assert [comparison.is_sure for comparison in found.values()] == [True, False, False]
 
 
 class Lottery(Draws):

@@ -52,7 +52,7 @@ def race_table(
             "epochs",
             "runs",
             f"ours, test {metric} {'↑' if better else '↓'}",
-            "paper",
+            "published",
             "minutes",
             "ms per step",
             "ms of it for the batch",
@@ -106,13 +106,14 @@ def _remarks(
         "Memory: growth of a fresh process from before the model is built to the peak, over some steps, one with the largest "
         "graphs; on a GPU what torch allocates there.",
         f"Measured on: {machine}.",
+        "Published: the figure of the GRIT paper's tables; where they have none, of the system's own publication.",
         f"The budget {size!r} changes the models: at most two layers, batches of 8. No number here says how good a system is."
         if size == "smoke"
         else "",
         ""
         if data.is_benchmark and budget.kind == "published"
-        else "NOT COMPARABLE WITH THE PAPER: the paper's figures are of the published training, on all of the data set. They "
-        "stand here for scale.",
+        else "NOT COMPARABLE WITH THE PAPER: the published figures are of the published training, on all of the data set. "
+        "They stand here for scale.",
         APPROXIMATION if any(entry.system.approximation for entry in entries.values()) else "",
     ]
 

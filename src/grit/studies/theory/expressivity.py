@@ -61,6 +61,8 @@ EXPECTED_PAIRS: dict[str, tuple[Finding, ...]] = {
     "T(8) / Chang 2": (False, False, False, False, False, False),
     "T(8) / Chang 3": (False, False, False, False, False, False),
 }
+# One Chang graph tells what the three do: rings and cycles of graphs so dense take minutes.
+NOT_FOR_SYSTEMS = ("T(8) / Chang 2", "T(8) / Chang 3")
 SMOKE_PAIRS = ("Dodecahedron / Desargues", "triangular prism / K3,3", "Q4 / Hoffman", "Shrikhande / rook 4x4")
 
 # Sizes of the output gap, of other random weights: only whether they are zero is compared.
@@ -111,7 +113,7 @@ def run(bench: Workbench) -> None:
         )
     )
     bench.table("gaps", gaps_table({key.removeprefix("gap "): rows for key, rows in gaps.items()}))
-    compare_systems(bench, witnesses)
+    compare_systems(bench, {name: pair for name, pair in witnesses.items() if name not in NOT_FOR_SYSTEMS})
 
 
 def compare_systems(bench: Workbench, witnesses: Pairs) -> None:
