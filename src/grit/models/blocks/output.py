@@ -1,10 +1,14 @@
 """From node vectors to predictions."""
 
+from typing import Literal
+
 from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.nn.heads import HEADS, readout_class
+
+Pooling = Literal["sum", "mean", "none"]  # none for nodes
 
 
 class Output(nn.Module):

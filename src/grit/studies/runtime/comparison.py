@@ -90,10 +90,10 @@ def _request(name: str, bench: Workbench, data: StudyData, effort: Effort) -> Re
     )
 
 
-def describe_machine() -> str:
-    """Processor, threads and kernels in words."""
+def describe_machine(device: str = "no GPU used") -> str:
+    """Processor, threads, what is said of the GPU, and kernels, in words."""
     return (
-        f"{_processor()}, {os.cpu_count()} processors, {torch.get_num_threads()} thread(s), no GPU used; "
+        f"{_processor()}, {os.cpu_count()} processors, {torch.get_num_threads()} thread(s), {device}; "
         f"torch {torch.__version__}, kernels of GRIT: {kernels.status().active}"
     )
 
