@@ -52,3 +52,13 @@ def test_steps_are_those_of_torch():
             assert config.learning_rate(epoch) == scheduler.get_last_lr()[0]
             optimizer.step()
             scheduler.step()
+
+
+def test_halving_is_in_six_steps_of_equal_length():
+    config = TrainConfig(lr=1.0, schedule="halving", warmup_epochs=0, epochs=300)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = StepLR(optimizer, step_size=50, gamma=0.5)
+    for epoch in range(300):
+        assert config.learning_rate(epoch) == optimizer.param_groups[0]["lr"]
+        optimizer.step()
+        scheduler.step()

@@ -12,7 +12,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.structures import STRUCTURES
 from grit.errors import GritError
 from grit.testing.graphs import awkward_graphs
-from tests.graph_strategies import featured_graphs
+from tests.graph_strategies import featured_graphs, graphs
 
 
 def both_directions(graph):
@@ -54,6 +54,49 @@ class TestRings:
         triangle = both_directions(nx.cycle_graph(3))
         structure = of_batch([both_directions(nx.path_graph(2)), triangle], "rings-3")
         assert structure.parts["edge"].T.tolist() == [[0, edge] for edge in range(2, 8)]
+
+    @given(graph=graphs(max_nodes=8), size=st.integers(3, 8))
+    def test_as_networkx_finds_them(self, graph, size):
+        simple = nx.Graph(edge for edge in graph.edge_index.T.tolist() if edge[0] != edge[1])
+        wanted = (sorted(cycle) for cycle in nx.chordless_cycles(simple, length_bound=size) if len(cycle) > 2)
+        assert rings_of([graph], size) == sorted(wanted)
+
+    @pytest.mark.parametrize("graph", [nx.gnp_random_graph(120, 0.4, seed=0), nx.grid_graph((40, 40))], ids=str)
+    def test_too_many_end_in_an_error(self, graph):
+        """Dense graphs have many, and large sparse ones many long ones: the search gives up after some seconds."""
+        numbered = nx.convert_node_labels_to_integers(graph)
+        with pytest.raises(GritError, match=r"too many rings \(cycles without a chord\) of up to 18 nodes: .* [1-9]"):
+            of_batch([both_directions(numbered)], "rings-18")
+
+
+class TestEgonets:
+    @given(graph=graphs(max_nodes=7), size=st.integers(0, 4))
+    def test_as_networkx_finds_them(self, graph, size):
+        joined = nx.Graph(graph.edge_index.T.tolist())
+        joined.add_nodes_from(range(graph.num_nodes))
+        steps = dict(nx.all_pairs_shortest_path_length(joined, cutoff=size))
+        structure = of_batch([graph], f"egonets-{size}")
+        number, *members = structure.parts["member"].tolist()
+        wanted = [(root, node, steps[root][node]) for root in sorted(steps) for node in sorted(steps[root])]
+        assert list(zip(*members, strict=True)) == wanted
+        assert number == list(range(len(wanted))) == list(range(structure.counts["member"]))
+        found = [
+            (wanted[source][:2], wanted[target][:2], edge)
+            for source, target, edge in structure.parts["edge"].T.tolist()
+        ]
+        assert sorted(found) == sorted(
+            ((root, source), (root, target), edge)
+            for edge, (source, target) in enumerate(graph.edge_index.T.tolist())
+            for root in steps
+            if source in steps[root] and target in steps[root]
+        )
+
+    def test_too_large_ones_end_in_an_error(self):
+        dense = both_directions(nx.complete_graph(150))
+        with pytest.raises(
+            GritError, match=r"ego nets of 2 steps in a graph with 150 nodes and 22,350 .* too large: 3,"
+        ):
+            of_batch([dense], "egonets-2")
 
 
 def steps_of(data, size, first, last):

@@ -21,16 +21,24 @@ class Output(nn.Module):
         hidden_dim: D.
         pooling: ``sum`` or ``mean``, for graphs.
         num_layers: Linear maps.
-        head: Entry of `HEADS`.
+        head: Entry of `HEADS`, if it is not to halve the width with every map.
+        activation: Between the maps.
     """
 
     def __init__(
-        self, schema: GraphSchema, hidden_dim: int, *, pooling: str = "sum", num_layers: int = 3, head: str = "halving"
+        self,
+        schema: GraphSchema,
+        hidden_dim: int,
+        *,
+        pooling: str = "sum",
+        num_layers: int = 3,
+        head: str = "halving",
+        activation: str = "relu",
     ) -> None:
         super().__init__()
         self.readout = readout_class(schema.level, pooling if schema.level == "graph" else "none")(hidden_dim)
         self.head = HEADS[head](
-            hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=num_layers, activation="relu"
+            hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=num_layers, activation=activation
         )
 
     def forward(self, x: Tensor, batch: PairBatch) -> Tensor:

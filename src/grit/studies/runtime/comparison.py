@@ -155,8 +155,8 @@ def runtime_table(
         "built to the peak; in the paper what the GPU's driver reports, which has the framework in it.",
         "SAN: its authors' configuration for ZINC (ten layers of 56, attention over real and fake edges, a Transformer over ten "
         "Laplacian eigenvectors with an FFN of 2048), built for 28 atom types as in GraphGPS.",
-        "GPS: PyG's GPSConv with GraphGPS's configuration for ZINC (ten layers of 64, GINE and attention with 4 heads, 20 return "
-        "probabilities), built for 28 atom types as there.",
+        "GPS: GraphGPS's configuration for ZINC (ten layers of 64, GINE and attention with 4 heads, 20 return probabilities), "
+        "built for 28 atom types as there.",
     ]
     if data.note:
         remarks.append(f"{data.note}.")
