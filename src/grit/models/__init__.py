@@ -68,11 +68,11 @@ MODELS: dict[str, ModelKind] = {
         GraphormerUrpe, check_graphormer, encodings=("spd",), structures=graphormer_structures
     ),
     "grpe": ModelKind(Grpe, check_grpe, encodings=("spd",)),
-    "san": ModelKind(San, check_san),
+    "san": ModelKind(San, check_san, bound="1-WL"),
     "sat": ModelKind(Sat, check_sat, structures=sat_structures),
     "tokengt-lap": ModelKind(TokenGtLap, check_tokengt, encodings=("laplacian",)),
     "tokengt-orf": ModelKind(TokenGtOrf, check_tokengt, draws=True),
-    "transformer": ModelKind(Transformer, check_transformer),
+    "transformer": ModelKind(Transformer, check_transformer, bound="1-WL"),
 }
 
 __all__ = [

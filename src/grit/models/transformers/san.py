@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Grid, NodeInput, Output
+from grit.models.blocks import Grid, NodeInput, Output, Pooling
 from grit.models.blocks.frequencies import FrequencyTransformer
 from grit.models.blocks.grid import split_heads
 from grit.models.blocks.node_input import check_encoding_dim
@@ -150,7 +150,7 @@ class San(nn.Module):
         encoding_dim: Width = 8,
         encoding_layers: Layers = 2,
         encoding_heads: Width = 4,
-        pooling: str = "sum",
+        pooling: Pooling = "sum",
         head: Annotated[str, entry_of(HEADS)] = "halving",
         head_layers: Layers = 3,
     ) -> None:

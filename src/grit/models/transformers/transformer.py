@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Grid, GridAttention, NodeInput, Output
+from grit.models.blocks import Grid, GridAttention, NodeInput, Output, Pooling
 from grit.models.blocks.frequencies import FrequencySet
 from grit.models.blocks.node_input import check_encoding_dim
 from grit.nn.attention.contract import check_heads
@@ -84,7 +84,7 @@ class Transformer(nn.Module):
         dropout: Dropout = 0.0,
         attention_dropout: Dropout = 0.5,
         encoding_dim: Width = 16,
-        pooling: str = "sum",
+        pooling: Pooling = "sum",
         head: Annotated[str, entry_of(HEADS)] = "halving",
         head_layers: Layers = 3,
     ) -> None:
