@@ -140,3 +140,7 @@ def test_bad_options(store, options):
 def test_an_empty_split(store):
     with pytest.raises(grit.GritError, match="the split is empty"):
         Loader(store, np.zeros(0, dtype=np.int64), SPEC, batch_size=2)
+
+
+def test_one_graph_at_a_time(store):
+    assert numbers(loader(store, batch_size=1, shuffle=False)) == [[number] for number in range(30)]

@@ -2,7 +2,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grit.batches.sampling import batches_within_budget, epoch_order, shuffled_batches
+from grit.batches.sampling import (
+    batches_in_order,
+    batches_within_budget,
+    epoch_order,
+    join_small,
+    shuffled_batches,
+)
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(0, 5), st.integers(0, 5))
@@ -29,3 +35,14 @@ def test_budget_is_kept_unless_one_graph_exceeds_it(costs, batch_size, budget):
         assert costs[batch].sum() <= budget or len(batch) == 1
     for batch, following in zip(batches, batches[1:], strict=False):  # no batch ends early without need
         assert len(batch) == batch_size or costs[batch].sum() + costs[following[0]] > budget
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=30), st.integers(1, 6), st.integers(1, 5))
+def test_small_batches_are_joined_to_their_neighbours(costs, batch_size, smallest):
+    before = batches_in_order(np.arange(len(costs)), batch_size)
+    cost_of = [sum(costs[place] for place in batch) for batch in before]
+    joined = join_small(before, cost_of, smallest)
+    assert np.concatenate(joined).tolist() == list(range(len(costs)))
+    assert all(sum(costs[place] for place in batch) >= smallest for batch in joined) or len(joined) == 1
+    if min(cost_of) >= smallest:
+        assert len(joined) == len(before)

@@ -6,10 +6,11 @@ import shutil
 
 import pytest
 
+from grit.datasets import from_pyg
 from grit.training import sweep as sweeps
 from grit.training.loop import Interrupted
 from grit.training.run_folder import RunFolder
-from tests.training.small import SMALL, small_store
+from tests.training.small import SMALL, small_graphs, small_store
 
 FIXED = [each for each in SMALL if "train.lr" not in each and "epochs" not in each]
 
@@ -69,8 +70,21 @@ def test_every_combination_is_trained_once_and_the_best_comes_first(folder, writ
         int(best["model.num_layers"]),
     ]
     assert f"{means[0]:.4f}" in table[first + 1]
+    assert "±" in table[first + 1]
     again = json.loads(command("sweep", "mine.yaml", "--device", "cpu", "--json"))
     assert [each["val"]["mean"] for each in again] == pytest.approx(means)
+
+
+def test_one_run_has_no_deviation(folder, write, command):
+    write(grid={"train.lr": [1e-2]}, seeds=[0])
+    assert "±" not in command("sweep", "mine.yaml", "--device", "cpu")
+
+
+def test_an_empty_split_is_found_before_the_first_run(folder, write, command):
+    from_pyg(small_graphs(4), splits={"train": range(4), "val": []}, out=folder / "stores" / "noval")
+    write(grid={"dataset": ["stores/noval"]})
+    assert "the split 'val' is empty" in command("sweep", "mine.yaml", "--device", "cpu", code=2)
+    assert not (folder / "runs").exists()
 
 
 def test_a_sweep_goes_on_where_it_was_interrupted(folder, write, command, monkeypatch):

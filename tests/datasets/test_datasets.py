@@ -9,6 +9,7 @@ import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import grit
 from grit.batches.pair_batch import PairBatch
 from grit.batches.spec import BatchSpec
 from grit.datasets import DATASETS, BuildOptions, build, find_dataset, from_pyg, load
+from grit.datasets.benchmarks.benchmark import consecutive
 from grit.datasets.benchmarks.pcqm4mv2 import paper_splits
 from grit.datasets.benchmarks.zinc_mini import bundled_smiles
 from grit.datasets.pipeline.featurise_rows import default_processes
@@ -610,3 +612,33 @@ def test_a_folder_of_the_same_name_does_not_hide_a_data_set(tmp_path, monkeypatc
         load("zinc", tmp_path / "data")
     with pytest.raises(grit.GritError, match="not a graph store"):
         load("./zinc")
+
+
+def test_labels_of_images_that_are_no_class(tmp_path, sources):
+    arrays = dict(np.load(sources[0] / "cifar10_subset.npz"))
+    for name, wrong in (("y_train", 10), ("y_test", -1)):
+        damaged = {**arrays, name: arrays[name].copy()}
+        damaged[name][1] = wrong
+        np.savez(tmp_path / "cifar10_subset.npz", **damaged)
+        with pytest.raises(grit.GritError, match="the labels in .* are not all 0 to 9"):
+            build("cifar10", root=tmp_path / "r", folder=tmp_path)
+
+
+def test_a_molecule_that_is_not_in_the_official_form_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("grit.datasets.benchmarks.zinc._SIZES_12K", (1, 1, 1))
+    with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
+        for split in ("train", "val", "test"):
+            molecule = official_molecule(3, 0.5)
+            if split == "val":
+                del molecule["bond_type"]
+            archive.writestr(f"molecules/{split}.pickle", pickle.dumps([molecule]))
+            (tmp_path / f"{split}.index").write_text("0\n")
+    with pytest.raises(grit.GritError, match=r"molecule 0 of molecules\.zip is not in the official form.*bond_type"):
+        build("zinc", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(trust=True))
+
+
+def test_a_source_with_fewer_graphs_than_its_splits_is_refused():
+    found = SimpleNamespace(count=6)
+    with pytest.raises(grit.GritError, match=r"expected 7 graphs .*, found 6"):
+        consecutive({"train": 4, "val": 2, "test": 1})(found)
+    assert consecutive({"train": 4, "val": 2})(found)["val"].tolist() == [4, 5]

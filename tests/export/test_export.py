@@ -1,6 +1,7 @@
 """Exported files, run in processes that cannot import grit."""
 
 import json
+import logging
 import os
 import re
 import signal
@@ -339,3 +340,15 @@ def test_random_graphs_are_awkward():
 )
 def test_differences_are_relative_to_what_is_predicted(found, wanted, kind, difference):
     assert relative_difference(np.array(found), np.array(wanted), kind) == pytest.approx(difference)
+
+
+@pytest.mark.skipif(not HAS_ONNX, reason="needs the extra 'export'")
+def test_what_other_packages_log_is_as_before(run, tmp_path):
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        export(grit.load(run), tmp_path / "m.onnx")
+        assert logger.level == logging.INFO
+    finally:
+        logger.setLevel(before)

@@ -26,7 +26,13 @@ OF_TYPE: dict[type, list[str]] = {
 
 @functools.cache
 def _leaves() -> dict[str, list[str]]:
-    filled = ("train.patience=5", "train.max_pairs=100", "train.loss=l1", "train.metric=mae")  # null has no type
+    filled = (
+        "train.patience=5",
+        "train.max_pairs=100",
+        "train.max_seconds=5.0",
+        "train.loss=l1",
+        "train.metric=mae",
+    )  # null has no type
     recipe = load_recipe("zinc", *filled).model_dump()
     return {
         f"{section}.{name}": [*OF_TYPE[type(value)], str(value)]

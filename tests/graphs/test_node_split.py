@@ -1,6 +1,7 @@
 """Stores whose nodes are divided: what may be stored, what is found damaged, and who may open them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,3 +89,21 @@ def test_divided_otherwise_the_graphs_count_whole():
     other = store.with_splits({"train": np.array([0, 1]), "val": np.array([2])})
     assert not other.divides_nodes
     assert other.split_size("train") == 2
+
+
+def test_only_targets_of_nodes_are_divided_node_by_node():
+    chunk = replace(path_of_three(np.array([1, 2, 3])), y=np.ones((1, 1), np.float32))
+    with pytest.raises(GritError, match="only targets of nodes .* these are graph-level ones"):
+        GraphStore.in_memory(
+            chunk, name="toy", graphs=SCHEMA.model_copy(update={"level": "graph"}), task=TASK, splits=WHOLE
+        )
+
+
+def test_a_target_that_is_no_class_is_not_written(tmp_path):
+    classes = TaskSpec(kind="multiclass", targets=("y",), classes=("a", "b"), loss="cross-entropy", metric="accuracy")
+    chunk = replace(path_of_three(None), y=np.full((3, 1), 2.0, np.float32))
+    with (
+        StoreWriter(tmp_path / "store", name="toy", graphs=SCHEMA, task=classes, source="here") as writer,
+        pytest.raises(GritError, match=r"a target is 2\.0, expected a class: 0 to 1"),
+    ):
+        writer.append(chunk)

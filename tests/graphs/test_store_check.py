@@ -274,3 +274,10 @@ def test_verify_reports_how_far_it_is(stores):
     assert dict(done) == totals
     assert totals["graphs"] == 30
     assert totals["checksums"] > stores["graph"].num_bytes
+
+
+def test_a_store_is_verified_in_pieces(stores, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_check, "_GRAPHS_AT_ONCE", 2)
+    for level, store in stores.items():
+        assert len(store) > 4
+        assert refusal(GraphStore.open(copy(store, tmp_path / level)).verify) is None, level

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import grit
+from grit.datasets import DATASETS
 from grit.graphs.schema import Features, GraphSchema
+from grit.models import MODELS
 from grit.nn.activation import ACTIVATIONS
 from tests.graph_strategies import featured_graphs, permuted
 
@@ -192,3 +194,14 @@ def test_called_with_other_weights(data):
     model, other, batch = small_model().eval(), small_model(seed=1).eval(), batch_of([data])
     got = torch.func.functional_call(model, other.state_dict(), (batch,))
     torch.testing.assert_close(got, other(batch))
+
+
+def test_the_defaults_are_those_of_zinc():
+    """Except for dropout, which a layer of one's own should not have unasked."""
+    recipe = grit.load_recipe("zinc")
+    options = {**recipe.model.options(), "attention_dropout": 0.0}
+    schema = DATASETS["zinc"].schema
+    default = {name: default for name, (_, default) in MODELS["grit"].parameters().items()}
+    assert {name: default[name] for name in options} == options
+    assert (default["encoding"], default["walk_steps"]) == (recipe.encoding.name, recipe.encoding.walk_steps)
+    assert grit.Grit(schema=schema).num_parameters == 473_473

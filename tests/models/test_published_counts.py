@@ -50,3 +50,12 @@ def test_the_row_is_true(name):
     assert row["published"] == ("–" if published is None else f"{published:,}")
     if published is not None and published != ours:
         assert row["differs"].strip(), "a difference is explained"
+
+
+@pytest.mark.parametrize("name", others())
+def test_approximations_are_called_so(name):
+    """Tables mark what the recipe calls an approximation, and the page says the same in the same words."""
+    differs, paper = rows()[name]["differs"].strip(), load_recipe(name).paper
+    approximation = None if paper is None else paper.approximation
+    assert differs.startswith("**approximation**") == (approximation is not None)
+    assert approximation is None or approximation in differs

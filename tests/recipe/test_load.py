@@ -11,6 +11,7 @@ from grit.graphs.store import GraphStore
 from grit.recipe.bounded_yaml import parse_yaml
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe, recipe_yaml, scale_warmup
+from grit.recipe.model_config import wanted_statistics
 from grit.recipe.presets import preset_recipe
 from grit.training.checkpoint import read_checkpoint
 from grit.training.run_folder import RunFolder
@@ -63,7 +64,8 @@ def example_batch(recipe):
 def test_every_recipe_builds_and_predicts(name):
     recipe = grit.load_recipe(name)
     schema = DATASETS[recipe.dataset].schema
-    model = grit.build_model(recipe)
+    statistics = {key: [0, 10, 20, 10] for key in wanted_statistics(recipe.model.name)}
+    model = grit.build_model(recipe, statistics=statistics)
     batch = example_batch(recipe)
     rows = {"graph": batch.num_graphs, "node": batch.num_nodes}[schema.level]
     predicted = model(batch)
@@ -171,6 +173,7 @@ PERTURBATIONS = {
     "train.patience": "1 train.lr=0.5 train.epochs=8",
     "train.precision": "64-true",
     "train.max_pairs": "100",
+    "train.max_seconds": "1e-9",
 }
 
 
@@ -345,3 +348,23 @@ def test_warm_up_in_proportion():
     assert scale_warmup(load_recipe("zinc", *told), original, told, said.append).train.warmup_epochs == 9
     assert scale_warmup(original, original, [], said.append) == original
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("paper", "printed"),
+    [
+        ("{metric: mae, mean: 0.070, sd: 0.004}", "0.070 ± 0.004"),
+        ("{metric: mae, mean: 0.081, sd: 0.010}", "0.081 ± 0.010"),
+        ("{metric: accuracy, mean: 98.0, sd: 0.11}", "98.00 ± 0.11"),
+        ("{metric: mae, mean: 0.0859, sd: null}", "0.0859"),
+        ("{metric: null, mean: null, sd: null, num_parameters: 5}", None),
+    ],
+)
+def test_the_papers_figure_as_printed(paper, printed):
+    assert grit.load_recipe("zinc", f"paper={paper}").paper.printed == printed
+
+
+@pytest.mark.parametrize("paper", ["{metric: mae, mean: null, sd: null}", "{metric: null, mean: null}"])
+def test_half_a_figure_is_refused(paper):
+    with pytest.raises(grit.GritError, match="metric and mean go together, and sd needs them"):
+        grit.load_recipe("zinc", f"paper={paper}")

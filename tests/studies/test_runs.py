@@ -79,7 +79,7 @@ def test_scales_shorten_the_warm_up():
 
 def test_accuracies_are_in_percent():
     result = {"metric": "accuracy-sbm", "test": {"accuracy-sbm": 0.5}, "num_parameters": 1, "seconds": 2.0}
-    assert runs._outcome([result, result]) == ([50.0, 50.0], 1, 4.0)
+    assert runs.outcome_of([result, result]) == ([50.0, 50.0], 1, 4.0)
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,10 @@ def test_wandb(store, tmp_path, monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
     result = interrupted_and_resumed(store, tmp_path / "run", "wandb")
-    logged, names = wandb_steps(tmp_path / "run" / "wandb")
+    logged, names, runs = wandb_steps(tmp_path / "run" / "wandb")
     assert logged == [0, 1, 2]
+    assert {run.project for run in runs} == {"grit"}
+    assert {item.key for item in runs[0].config.update} >= {"dataset", "encoding", "model", "train"}
     assert len(names) == 1  # both processes wrote to one run
     assert json.loads((tmp_path / "run" / "wandb.json").read_text())["epochs"] == result["epochs"]
     parts = sorted(path.name for path in (tmp_path / "run" / "wandb").glob("offline-run-*"))
@@ -153,20 +155,21 @@ def test_wandb(store, tmp_path, monkeypatch):
 
 
 def wandb_steps(folder):
-    """The epochs that the files of offline runs hold, and the ids of their runs."""
+    """The epochs that the files of offline runs hold, the ids of their runs, and what is said of each."""
     from wandb.proto.wandb_internal_pb2 import Record
 
-    steps, names = [], set()
+    steps, names, runs = [], set(), []
     for path in folder.glob("offline-run-*/*.wandb"):
         for data in records(path.read_bytes()):
             record = Record()
             record.ParseFromString(data)
             if record.WhichOneof("record_type") == "run":
                 names.add(record.run.run_id)
+                runs.append(record.run)
             for item in record.history.item:
                 if item.key == "epoch" or list(item.nested_key) == ["epoch"]:
                     steps.append(json.loads(item.value_json))
-    return sorted(steps), names
+    return sorted(steps), names, runs
 
 
 def records(content, block=32768):

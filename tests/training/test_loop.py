@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import signal
 import subprocess
@@ -8,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import grit
+from grit.datasets import from_pyg
 from grit.errors import Interrupted
 from grit.training.checkpoint import read_checkpoint, write_checkpoint
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions, train
-from tests.training.small import recipe_of, small_recipe, small_store
+from tests.training.small import recipe_of, small_graphs, small_recipe, small_store
 
 ALWAYS = RunOptions(device="cpu", checkpoint_seconds=0)
 
@@ -305,3 +308,17 @@ def test_compiled_training_agrees(store, tmp_path):
     a, b = weights(tmp_path / "plain"), weights(tmp_path / "compiled")
     for name in a:
         torch.testing.assert_close(a[name], b[name], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 5, 8, 32])
+def test_a_batch_of_one_node_is_joined_to_its_neighbour(tmp_path, batch_size):
+    """As the last batch of FreeSolv may be: 513 molecules, 32 at a time, some of one atom."""
+    graphs = small_graphs(39)
+    alone = Data(x=torch.zeros(1, 1, dtype=torch.long), edge_index=torch.zeros(2, 0).long(), y=torch.tensor([0.5]))
+    alone.edge_attr = torch.zeros(0, dtype=torch.long)
+    graphs[1::4] = [alone.clone() for _ in graphs[1::4]]
+    store = from_pyg(graphs, splits={"train": range(33), "val": range(33, 36), "test": range(36, 39)}, name="atoms")
+    recipe = small_recipe(f"train.batch_size={batch_size}", "train.epochs=2")
+    result = train(recipe, tmp_path / "run", store=store, options=RunOptions(device="cpu"))
+    assert math.isfinite(result["test"]["mae"])
+    assert result["epochs"] == 2

@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from grit.batches.pair_batch import PairBatch
-from grit.batches.sampling import batches_in_order, batches_within_budget, epoch_order
+from grit.batches.sampling import batches_in_order, batches_within_budget, epoch_order, join_small
 from grit.batches.spec import BatchSpec
 from grit.errors import GritError
 from grit.graphs.chunk import Array
@@ -29,6 +29,7 @@ class Loader:
         seed: Of the shuffling.
         max_pairs: Budget of node pairs per batch: a batch is ended early rather than exceed it, so that a few large graphs cannot
             exhaust the memory. A graph that exceeds it alone makes a batch of its own.
+        min_nodes: A batch with fewer nodes is joined to its neighbour: batch normalisation learns nothing from a single node.
         share: (k, p): of every batch, take the k-th of p parts, for p processes that work on it together.
         num_workers: Processes that prepare batches ahead; 0 prepares them in this one.
         pin_memory: Whether batches are page-locked for a GPU.
@@ -46,6 +47,7 @@ class Loader:
         shuffle: bool = False,
         seed: int = 0,
         max_pairs: int | None = None,
+        min_nodes: int = 1,
         share: tuple[int, int] = (0, 1),
         num_workers: int = 0,
         pin_memory: bool = False,
@@ -62,7 +64,7 @@ class Loader:
             )
         self.store = store
         self.indices = np.asarray(indices, dtype=np.int64)
-        self.batch_size, self.max_pairs = batch_size, max_pairs
+        self.batch_size, self.max_pairs, self.min_nodes = batch_size, max_pairs, min_nodes
         self.shuffle, self.seed = shuffle, seed
         self.spec = spec
         self.share = share
@@ -86,6 +88,13 @@ class Loader:
             whole = batches_within_budget(
                 order, self.store.nodes_per_graph(order) ** 2, self.batch_size, self.max_pairs
             )
+        if self.min_nodes > 1:
+            # Only a batch of fewer graphs than that can be too small.
+            nodes = [
+                int(self.store.nodes_per_graph(batch).sum()) if batch.size < self.min_nodes else self.min_nodes
+                for batch in whole
+            ]
+            whole = join_small(whole, nodes, self.min_nodes)
         part, parts = self.share
         if any(batch.size < parts for batch in whole):
             smallest = min(batch.size for batch in whole)

@@ -27,6 +27,18 @@ def batches_within_budget(order: Array, cost: Array, batch_size: int, budget: in
     return batches
 
 
+def join_small(batches: list[Array], costs: list[int], smallest: int) -> list[Array]:
+    """The batches, with every one that costs less than ``smallest`` joined to the one before it, the first to the second."""
+    joined: list[Array] = []
+    cost = 0  # of the last of them
+    for batch, more in zip(batches, costs, strict=True):
+        if joined and (more < smallest or cost < smallest):
+            joined[-1], cost = np.concatenate([joined[-1], batch]), cost + more
+        else:
+            joined, cost = [*joined, batch], more
+    return joined
+
+
 def shuffled_batches(num_graphs: int, batch_size: int, seed: int, epoch: int) -> list[Array]:
     """Numbers of the graphs in each batch of an epoch: every graph once, in an order of the epoch's own."""
     return batches_in_order(epoch_order(num_graphs, seed, epoch), batch_size)

@@ -27,7 +27,7 @@ def run_study(name: str, settings: Sequence[str], budget: str, run: Path | None,
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise GritError(f"unknown study {name!r}{hint}. `grit reproduce` lists them.")
     folder = Path("runs") / f"{name}-{budget}" if run is None else run
-    bench = Workbench(folder, budget, root, say=print, track=_track, options=_parse(settings))
+    bench = Workbench(folder, budget, root, say=print, track=_track, options=_parse(settings), free=STUDIES[name].free)
     try:
         STUDIES[name].run(bench)
     except KeyboardInterrupt:

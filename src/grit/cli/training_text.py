@@ -92,9 +92,8 @@ def train_and_show(
             others = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items() if name != metric)
             say(f"{split}: {metric} {result[split][metric]:.4f}" + (f" ({others})" if others else ""))
     paper = recipe.paper
-    if paper is not None:
-        sd = f" ± {paper.sd}" if paper.sd is not None else ""
-        say(f"the paper's figure, for the full recipe: {paper.metric} {paper.mean}{sd}")
+    if paper is not None and paper.printed is not None:
+        say(f"the paper's figure, for the full recipe: {paper.metric} {paper.printed}")
     best = "none" if result["best_epoch"] is None else result["best_epoch"] + 1  # counted from 1, as while training
     say(f"best epoch {best}, {result['num_parameters']:,} parameters, {result['seconds']:.0f} s")
     if last_words:
@@ -115,7 +114,7 @@ def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) 
     ours = summarise([scale * value for value in values])
     summary: dict[str, Any] = {"metric": metric, "values": values, "mean": ours.mean, "sd": ours.sd, "runs": ours.runs}
     paper = recipe.paper
-    if paper is not None and paper.sd is not None and ours.runs > 1:
+    if paper is not None and paper.mean is not None and paper.sd is not None and ours.runs > 1:
         theirs = SeedResults(paper.mean, paper.sd, 4)
         summary["paper"] = {"mean": paper.mean, "sd": paper.sd, "runs": 4}
         summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=METRICS[metric].higher_is_better)

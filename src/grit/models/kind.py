@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from torch import nn
 
@@ -27,6 +27,9 @@ class ModelKind:
         structures: All options -> what it reads of `STRUCTURES`, such as ``("rings-18",)``.
         levels: What it can predict for: ``graph``, ``node``, ``edge``.
         draws: Whether a prediction depends on random numbers in evaluation, too: then it is a `grit.models.blocks.Draws`.
+        bound: A test of isomorphism that is known to tell apart whatever the model tells apart; None where none is known.
+            ``1-WL`` (colour refinement) is claimed for the encoding ``none`` alone. ``GD-WL`` is claimed with the encoding of the
+            pairs as distance. `grit reproduce expressivity` looks for pairs of graphs that break the claim.
     """
 
     build: Callable[..., nn.Module]
@@ -36,6 +39,7 @@ class ModelKind:
     structures: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda options: ()
     levels: tuple[str, ...] = ("graph", "node")
     draws: bool = False
+    bound: Literal["1-WL", "GD-WL"] | None = None
 
     def check_batches(self, name: str, encoding: str, pairs: str) -> None:
         """Raise if the model cannot read batches with this encoding and these pairs."""

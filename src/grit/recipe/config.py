@@ -5,6 +5,7 @@ Field names are stable: recipes, overrides on the command line and users' own fi
 
 import os
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 import torch
@@ -86,6 +87,8 @@ class TrainConfig(Frozen):
         seed: Of weights, shuffling and dropout.
         accumulate: Batches whose gradients make one step.
         patience: Epochs without a better validation result after which training ends; null never ends early.
+        max_seconds: Training and validation end when they have taken this long, in the middle of an epoch if need be; null for
+            no limit. A run with a limit depends on the speed of the machine.
         precision: Of the arithmetic.
         max_pairs: Budget of node pairs per batch, see `grit.batches.loader.Loader`; null for none.
     """
@@ -104,6 +107,7 @@ class TrainConfig(Frozen):
     seed: int = Field(default=0, ge=0, lt=2**63)
     accumulate: Count = 1
     patience: Count | None = None
+    max_seconds: float | None = Field(default=None, gt=0.0)
     precision: Literal["32-true", "16-mixed", "bf16-mixed", "64-true"] = "32-true"
     max_pairs: int | None = Field(default=None, ge=1, le=10**12)
 
@@ -126,12 +130,35 @@ class TrainConfig(Frozen):
 
 
 class PaperConfig(Frozen):
-    """What the paper reports, for tables; never read by training."""
+    """What is published of the recipe's model, for tables; never read by training.
 
-    metric: str
-    mean: float
+    Attributes:
+        metric: What is measured; null where there is no figure for this data set.
+        mean: The figure of the paper's tables; where they have none, of the system's own publication.
+        sd: The deviation of that; null for a single run.
+        num_parameters: As its authors or the paper print it.
+        approximation: What the model here does differently, where it does not compute what its authors' code computes.
+    """
+
+    metric: str | None = None
+    mean: float | None = None
     sd: float | None = None
     num_parameters: int | None = None
+    approximation: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.metric is None) != (self.mean is None) or (self.sd is not None and self.mean is None):
+            raise ValueError("metric and mean go together, and sd needs them")
+        return self
+
+    @property
+    def printed(self) -> str | None:
+        """The figure as the paper has it, ``0.059 ± 0.002``; None where there is none."""
+        given = [number for number in (self.mean, self.sd) if number is not None]
+        # YAML drops the zeros at the end: 0.070 ± 0.004 has as many places in both numbers.
+        places = max((-int(Decimal(repr(number)).as_tuple().exponent) for number in given), default=0)
+        return " ± ".join(f"{number:.{max(places, 0)}f}" for number in given) or None
 
 
 class Recipe(Frozen):

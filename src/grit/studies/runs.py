@@ -82,30 +82,34 @@ class Outcome(NamedTuple):
 
 def train_all(bench: Workbench, plans: Mapping[str, TrainingPlan]) -> dict[str, Outcome]:
     """Train every plan with every seed, in ``runs/<name>/seed<k>``; all plans have their first seed before any has its second."""
-    options = RunOptions(device=bench.option("device", "auto"), root=bench.root)
     most = max(len(plan.seeds) for plan in plans.values())
     order = [
         (name, plan, plan.seeds[turn]) for turn in range(most) for name, plan in plans.items() if turn < len(plan.seeds)
     ]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in plans}
     for name, plan, seed in bench.track(order, "runs"):
-        recipe = plan.recipe.model_copy(update={"train": plan.recipe.train.model_copy(update={"seed": seed})})
-        title = f"{name}, seed {seed}"
-        try:
-            result = train(
-                recipe,
-                bench.folder / "runs" / name / f"seed{seed}",
-                store=plan.data.store,
-                resume=True,
-                options=options,
-                watch=_teller(bench, title),
-                say=lambda line, title=title: bench.say(f"{title}: {line}"),  # type: ignore[misc]
-            )
-        except Interrupted as stopped:
-            raise Interrupted(f"{title}: {stopped} The same command goes on.") from None
-        results[name].append(result)
-        bench.say(f"{title}: test {result['metric']} {result['test'][result['metric']]:.4g}")
-    return {name: _outcome(found) for name, found in results.items()}
+        results[name].append(train_seed(bench, name, plan, seed))
+    return {name: outcome_of(found) for name, found in results.items()}
+
+
+def train_seed(bench: Workbench, name: str, plan: TrainingPlan, seed: int) -> dict[str, Any]:
+    """Train a plan with one seed in ``runs/<name>/seed<k>``, or go on with it, or give what came out before."""
+    recipe = plan.recipe.model_copy(update={"train": plan.recipe.train.model_copy(update={"seed": seed})})
+    title = f"{name}, seed {seed}"
+    try:
+        result = train(
+            recipe,
+            bench.folder / "runs" / name / f"seed{seed}",
+            store=plan.data.store,
+            resume=True,
+            options=RunOptions(device=bench.option("device", "auto"), root=bench.root),
+            watch=_teller(bench, title),
+            say=lambda line: bench.say(f"{title}: {line}"),
+        )
+    except Interrupted as stopped:
+        raise Interrupted(f"{title}: {stopped} The same command goes on.") from None
+    bench.say(f"{title}: test {result['metric']} {result['test'][result['metric']]:.4g}")
+    return result
 
 
 def _teller(bench: Workbench, title: str) -> Callable[[Event], None]:
@@ -120,7 +124,8 @@ def _teller(bench: Workbench, title: str) -> Callable[[Event], None]:
     return tell
 
 
-def _outcome(results: list[dict[str, Any]]) -> Outcome:
+def outcome_of(results: list[dict[str, Any]]) -> Outcome:
+    """What several runs of one plan have in common."""
     values = [result["test"][result["metric"]] for result in results]
     percent = 100 if METRICS[results[0]["metric"]].in_percent else 1
     return Outcome(

@@ -35,11 +35,13 @@ class Study(NamedTuple):
         summary: One line for the list.
         paper: Which table, figure or section of the paper it stands beside.
         run: Carries it out.
+        free: Options that choose among the pieces and change none, so that a study may go on with others.
     """
 
     summary: str
     paper: str
     run: "Callable[[Workbench], None]"
+    free: tuple[str, ...] = ()
 
 
 @dataclass
@@ -53,6 +55,8 @@ class Workbench:
         say: Told a sentence at a time.
         track: Wraps an iterable in a progress bar with the given description.
         options: Further settings that the user gave, ``key=value``.
+        free: `Study.free`.
+        made: The files that the study wrote.
     """
 
     folder: Path
@@ -61,6 +65,7 @@ class Workbench:
     say: Callable[[str], None] = lambda line: None
     track: Callable[[Iterable[Any], str], Iterable[Any]] = lambda items, what: items
     options: dict[str, str] = field(default_factory=dict)
+    free: tuple[str, ...] = ()
     made: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -78,7 +83,8 @@ class Workbench:
 
     @property
     def _settings(self) -> str:
-        return json.dumps({"budget": self.budget, "options": self.options}, indent=1, sort_keys=True) + "\n"
+        fixed = {name: value for name, value in self.options.items() if name not in self.free}
+        return json.dumps({"budget": self.budget, "options": fixed}, indent=1, sort_keys=True) + "\n"
 
     def _begin(self) -> None:
         """Make the folder when there is something to put into it: by then the study has looked at its settings."""

@@ -45,7 +45,7 @@ def open_data(bench: Workbench, name: str, sizes: Sizes | None) -> StudyData:
         sizes: At most this many graphs, the first ones, of train, val and test; None for all.
     """
     built = store_path(name, bench.root).exists()
-    if not built and sizes is not None and bench.budget in STAND_INS[name].budgets:
+    if not built and sizes is not None and name in STAND_INS and bench.budget in STAND_INS[name].budgets:
         data = StudyData(
             stand_in_store(name, sizes), False, f"{name} has not been built; in its place: {STAND_INS[name].note}"
         )
@@ -68,9 +68,14 @@ def _opened(store: GraphStore, name: str, sizes: Sizes | None, budget: str) -> S
     )
     notes = [] if is_whole else [f"{name} was built with {len(store):,} of {DATASETS[name].published.graphs:,} graphs"]
     notes += [f"{name}: {built['note']}"] if built.get("note") else []
-    if sizes is not None:
-        store = store.with_splits({split: store.split(split)[:size] for split, size in zip(SPLITS, sizes, strict=True)})
-    return StudyData(store, is_whole and sizes is None and budget == "paper", "; ".join(notes))
+    return StudyData(first_graphs(store, sizes), is_whole and sizes is None and budget == "paper", "; ".join(notes))
+
+
+def first_graphs(store: GraphStore, sizes: Sizes | None) -> GraphStore:
+    """The store with at most this many graphs of train, val and test, the first ones; None for all."""
+    if sizes is None:
+        return store
+    return store.with_splits({split: store.split(split)[:size] for split, size in zip(SPLITS, sizes, strict=True)})
 
 
 def fingerprint(store: GraphStore) -> str:

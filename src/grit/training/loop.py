@@ -45,6 +45,7 @@ class RunProgress:
         best_epoch: Its epoch; of equally good ones the latest, because training went on.
         improved_epoch: The first that reached it, for patience.
         seconds: Spent in training and evaluation.
+        cut_at: The share of the last epoch that was trained when the time was up; 1 for all of it.
     """
 
     epoch: int = 0
@@ -55,6 +56,7 @@ class RunProgress:
     best_epoch: int | None = None
     improved_epoch: int | None = None
     seconds: float = 0.0
+    cut_at: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ class TrainingLoop:
             shuffle=shuffle,
             seed=self.config.seed,
             max_pairs=self.config.max_pairs,
+            min_nodes=2 if shuffle else 1,
             share=share,
             num_workers=self.num_workers,
             pin_memory=self.fabric.device.type == "cuda",
@@ -166,9 +169,28 @@ class TrainingLoop:
         return self._finish()
 
     def _is_done(self) -> bool:
-        p, patience = self.progress, self.config.patience
-        waited = patience is not None and p.improved_epoch is not None and p.epoch - p.improved_epoch > patience
-        return p.epoch >= self.config.epochs or waited or self.config.has_fallen(self._costs())
+        # In the middle of an epoch the time may be up, but what was trained has to be validated first.
+        return self.progress.epoch >= self.config.epochs or (
+            self.progress.batch == 0 and self.ended_early() is not None
+        )
+
+    def ended_early(self) -> str | None:
+        """Why training ends before its last epoch; None if nothing says so."""
+        p, config = self.progress, self.config
+        if (
+            config.patience is not None
+            and p.improved_epoch is not None
+            and p.epoch - p.improved_epoch > config.patience
+        ):
+            return f"no better on validation for {config.patience} epochs (train.patience)"
+        if config.has_fallen(self._costs()):
+            return "plateaus have brought the learning rate to its end (train.plateau.min_lr)"
+        return f"its time of {config.max_seconds:g} s is up (train.max_seconds)" if self._time_is_up() else None
+
+    def _time_is_up(self) -> bool:
+        limit = self.config.max_seconds
+        # The first process decides: the clocks of several differ.
+        return limit is not None and bool(self.fabric.broadcast(self.progress.seconds >= limit))
 
     def _costs(self) -> list[float]:
         """The validation metric of the epochs so far, turned so that lower is better."""
@@ -182,20 +204,23 @@ class TrainingLoop:
             group["lr"] = rate
         self.model.train()
         total = len(self.train_batches.batches(p.epoch))
-        started, saved = time.perf_counter(), time.perf_counter()
+        before = saved = time.perf_counter()
         for batch in self.train_batches.epoch(p.epoch, start=p.batch):
             ends_step = (p.batch + 1) % self.config.accumulate == 0 or p.batch + 1 == total
             loss = self._step(batch.to(self.fabric.device), ends_step)
             p.batch += 1
+            now = time.perf_counter()
+            p.seconds, before = p.seconds + now - before, now
             self._tell(Event(p.epoch, self.config.epochs, p.batch, total, len(batch), loss))
             if ends_step and self._should_stop():
-                p.seconds += time.perf_counter() - started
                 self.save()
                 raise Interrupted(f"interrupted in epoch {p.epoch + 1}, batch {p.batch}; everything is saved.")
-            if ends_step and time.perf_counter() - saved > self.checkpoint_seconds:
+            if ends_step and self._time_is_up():
+                break
+            if ends_step and now - saved > self.checkpoint_seconds:
                 self.save()
                 saved = time.perf_counter()
-        p.seconds += time.perf_counter() - started
+        p.cut_at = p.batch / total
 
     def _step(self, batch: PairBatch, ends_step: bool) -> float:
         """Forward, backward and, if the step ends here, clip and update."""
@@ -263,6 +288,8 @@ class TrainingLoop:
             "num_parameters": sum(parameter.numel() for parameter in self.network.parameters()),
             "seconds": p.seconds,
         }
+        if p.cut_at < 1:
+            result["cut_at"] = p.cut_at
         for split in ("val", "test"):
             if split in self.store.splits and self.store.split(split).size:
                 result[split] = evaluate(self.network, self.task, self.loader(split), self.fabric).metrics

@@ -220,11 +220,9 @@ def _run(loop: TrainingLoop, goes_on: bool, log: RunLog, say: Callable[[str], No
             f"{result['metric']} could not be computed on the validation set in any epoch (it may hold a single class), so no "
             "best epoch could be chosen: the last one was tested. Choose another split, or another metric (train.metric)."
         )
-    if result["epochs"] < loop.config.epochs:
-        say(
-            f"stopped after epoch {result['epochs']} of {loop.config.epochs}: no better on validation for "
-            f"{loop.config.patience} epochs (train.patience)"
-        )
+    cut = f", of which {loop.progress.cut_at:.0%} was trained" if loop.progress.cut_at < 1 else ""
+    if result["epochs"] < loop.config.epochs or cut:
+        say(f"stopped after epoch {result['epochs']} of {loop.config.epochs}{cut}: {loop.ended_early()}")
     return result
 
 

@@ -449,3 +449,12 @@ def test_other_splits_must_be_of_graphs_that_are_there():
     assert store.with_splits({"train": [0, 9]}).split("train").tolist() == [0, 9]
     with pytest.raises(grit.GritError, match="train"):
         store.with_splits({"train": [0, 10]})
+
+
+def test_a_store_that_is_there_is_kept(tmp_path):
+    first = from_pyg([ring(4, y=torch.tensor([1.5]))] * 3, splits={"train": range(3)}, out=tmp_path / "s")
+    with pytest.raises(grit.GritError, match="exists"):
+        from_pyg([ring(5, y=torch.tensor([2.5]))] * 3, splits={"train": range(3)}, out=tmp_path / "s")
+    assert GraphStore.open(tmp_path / "s").nodes_per_graph().tolist() == first.nodes_per_graph().tolist() == [4, 4, 4]
+    from_pyg([ring(5, y=torch.tensor([2.5]))] * 3, splits={"train": range(3)}, out=tmp_path / "s", overwrite=True)
+    assert GraphStore.open(tmp_path / "s").nodes_per_graph().tolist() == [5, 5, 5]

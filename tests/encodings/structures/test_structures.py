@@ -99,6 +99,61 @@ class TestEgonets:
             of_batch([dense], "egonets-2")
 
 
+def steps_of(data, size, first, last):
+    """[{edge as (source, target, number): share} for each step] of the shortest paths between two nodes."""
+    structure = of_batch([data], f"paths-{size}")
+    steps = []
+    for (i, j, edge, step), share in zip(structure.parts["edge"].T.tolist(), structure.parts["share"], strict=True):
+        if (i, j) == (first, last):
+            steps += [{} for _ in range(step + 1 - len(steps))]
+            steps[step][(*data.edge_index[:, edge].tolist(), edge)] = float(share)
+    return steps
+
+
+class TestPaths:
+    def test_where_there_is_one(self):
+        path = both_directions(nx.path_graph(4))
+        assert steps_of(path, 9, 0, 3) == [{(0, 1, 0): 1.0}, {(1, 2, 2): 1.0}, {(2, 3, 4): 1.0}]
+        assert steps_of(path, 9, 2, 0) == [{(2, 1, 3): 1.0}, {(1, 0, 1): 1.0}]
+        assert steps_of(path, 9, 1, 1) == []
+
+    def test_two_have_a_half_each(self):
+        square = both_directions(nx.cycle_graph(4))
+        first, second = steps_of(square, 9, 0, 2)
+        assert {edge[:2]: share for edge, share in first.items()} == {(0, 1): 0.5, (0, 3): 0.5}
+        assert {edge[:2]: share for edge, share in second.items()} == {(1, 2): 0.5, (3, 2): 0.5}
+
+    def test_parallel_edges_make_paths_of_their_own(self):
+        data = Data(edge_index=torch.tensor([[0, 0, 1, 0, 3], [1, 1, 2, 3, 2]]), num_nodes=4)
+        third = pytest.approx(1 / 3)
+        first, second = steps_of(data, 9, 0, 2)
+        assert first == {(0, 1, 0): third, (0, 1, 1): third, (0, 3, 3): third}
+        assert second == {(1, 2, 2): pytest.approx(2 / 3), (3, 2, 4): third}
+
+    def test_only_the_first_steps(self):
+        assert len(steps_of(both_directions(nx.path_graph(6)), 2, 0, 5)) == 2
+
+    def test_directions_and_loops(self):
+        data = Data(edge_index=torch.tensor([[0, 1, 1], [1, 1, 2]]), num_nodes=3)
+        assert steps_of(data, 9, 0, 2) == [{(0, 1, 0): 1.0}, {(1, 2, 2): 1.0}]
+        assert steps_of(data, 9, 2, 0) == []
+
+    @given(data=featured_graphs(max_nodes=7))
+    def test_shares_of_a_step_add_up_to_one(self, data):
+        structure = of_batch([data], "paths-9")
+        total = {}
+        for (i, j, _, step), share in zip(structure.parts["edge"].T.tolist(), structure.parts["share"], strict=True):
+            total[i, j, step] = total.get((i, j, step), 0.0) + float(share)
+        graph = nx.DiGraph(data.edge_index.t().tolist())
+        wanted = {
+            (i, j, step): pytest.approx(1.0)
+            for i, row in nx.all_pairs_shortest_path_length(graph)
+            for j, length in row.items()
+            for step in range(length)
+        }
+        assert total == wanted
+
+
 @pytest.mark.parametrize("name", sorted(STRUCTURES))
 class TestEveryStructure:
     def test_a_batch_is_its_graphs_one_by_one(self, name):

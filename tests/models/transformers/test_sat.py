@@ -51,7 +51,9 @@ def subtrees_by_hand(extractor, x, edges, num_hops):
 
 
 @pytest.mark.parametrize(
-    ("extractor", "by_hand"), [("subgraph", subgraphs_by_hand), ("subtree", subtrees_by_hand)], ids=str
+    ("extractor", "by_hand"),
+    [("subgraph", subgraphs_by_hand), ("subtree", subtrees_by_hand)],
+    ids=["subgraph", "subtree"],
 )
 def test_a_model_of_one_layer(extractor, by_hand):
     torch.manual_seed(0)

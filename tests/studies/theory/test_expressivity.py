@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from grit.studies import STUDIES, Workbench
+from grit.studies.systems import find_systems
 from grit.studies.theory import expressivity
 from grit.studies.theory.gdwl import edges, gdwl, shortest_paths, undistinguished, walks
 from grit.studies.theory.hard_graphs import (
@@ -32,10 +33,18 @@ def rows(bench: Workbench, name: str) -> list[dict]:
 
 
 def test_the_study_agrees(smoke):
-    for name in ("pairs", "families", "gaps"):
+    for name in ("pairs", "families", "gaps", "systems"):
         verdicts = [row["verdict"] for row in rows(smoke, name)]
         assert "agrees" in verdicts
-        assert set(verdicts) <= {"agrees", "no expected value"}
+        assert set(verdicts) <= {"agrees", "no expected value", "no bound claimed"}
+
+
+def test_every_system_meets_every_pair(smoke):
+    found = {row["recipe"]: row for row in rows(smoke, "systems")}
+    assert set(found) == set(find_systems("zinc"))
+    assert found["zinc"]["bound"] == "GD-WL, RRWP K=21"
+    for pair in expressivity.SMOKE_PAIRS:
+        assert (found["zinc"][pair] == "no") == (pair == "Shrikhande / rook 4x4")
 
 
 def test_the_study_says_what_walks_cannot_do(smoke):
@@ -69,6 +78,7 @@ def test_an_interrupted_study_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(expressivity, "examine", never)
     monkeypatch.setattr(expressivity, "measure_gaps", never)
+    monkeypatch.setattr(expressivity, "compare_pairs", never)
     expressivity.run(Workbench(tmp_path, "smoke"))
 
 
@@ -166,8 +176,8 @@ def test_gaps_of_random_models():
 def test_the_whole_study(tmp_path):
     STUDIES["expressivity"].run(bench := Workbench(tmp_path, "small"))
     families = {(row["family"], row["measured"]): row for row in rows(bench, "families")}
-    for name in ("pairs", "families", "gaps"):
-        assert {row["verdict"] for row in rows(bench, name)} <= {"agrees", "no expected value"}
+    for name in ("pairs", "families", "gaps", "systems"):
+        assert {row["verdict"] for row in rows(bench, name)} <= {"agrees", "no expected value", "no bound claimed"}
     assert families["all graphs with 2..7 nodes", "pairs not told apart by SPD"]["ours"] == 16
     assert families["connected cubic, 12 nodes", "graphs"]["ours"] == 85
     assert families["connected cubic, 12 nodes", "pairs not told apart by SPD"]["ours"] == 11

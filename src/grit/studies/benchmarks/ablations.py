@@ -37,5 +37,6 @@ def run(bench: Workbench) -> None:
 def _variant(recipe: str) -> Variant:
     paper = load_recipe(recipe).paper
     assert paper is not None
+    assert paper.mean is not None
     printed = SeedResults(paper.mean, 0.0, 1) if paper.sd is None else SeedResults(paper.mean, paper.sd, 4)
     return Variant(TITLES[recipe], recipe, (), mean_and_sd(printed, 3))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from grit.studies.benchmarks.own_runs import OwnRun, read_own_runs
 from grit.studies.benchmarks.published import GRIT, Column, PublishedTable
 from grit.studies.results_table import Cell, ResultsTable
 from grit.studies.runs import (
@@ -16,6 +17,7 @@ from grit.studies.runs import (
 )
 from grit.studies.study import Workbench
 from grit.studies.study_data import open_data
+from grit.studies.systems import APPROXIMATION
 from grit.training.seeds import p_value
 
 SIGNIFICANT = 0.05
@@ -29,7 +31,8 @@ def run_benchmarks(bench: Workbench, published: PublishedTable, scales: Mapping[
         published: The paper's table.
         scales: Recipe -> budget -> scale; a budget that is not there is carried out as published.
     """
-    names = chosen(bench, [column.recipe for column in published.columns])
+    names = chosen(bench, [column.recipe for column in published.columns], known=("only", "device", "ours"))
+    own = read_own_runs(bench.options["ours"].split(",")) if "ours" in bench.options else {}
     columns = [column for column in published.columns if column.recipe in names]
     of = {name: scales[name].get(bench.budget, AS_PUBLISHED) for name in names}
     # All data first, so that a data set that is missing is known before hours of training.
@@ -43,7 +46,7 @@ def run_benchmarks(bench: Workbench, published: PublishedTable, scales: Mapping[
     outcomes = train_all(bench, plans)
     bench.table("results", results_table(bench.budget, published, columns, plans, outcomes, of))
     comparable = [column for column in columns if plans[column.recipe].data.is_benchmark]
-    bench.table("published", published_table(published, comparable, outcomes))
+    bench.table("published", published_table(published, comparable, outcomes, own))
 
 
 def results_table(
@@ -112,9 +115,23 @@ def _beside_the_paper(published: PublishedTable, column: Column, outcome: Outcom
 
 
 def published_table(
-    published: PublishedTable, comparable: Sequence[Column], outcomes: Mapping[str, Outcome]
+    published: PublishedTable,
+    comparable: Sequence[Column],
+    outcomes: Mapping[str, Outcome],
+    own: Mapping[tuple[str, str], OwnRun] | None = None,
 ) -> ResultsTable:
-    """The paper's table, all systems; ours is a row of it only for data sets on which it is comparable."""
+    """The paper's table, all systems; ours is a row of it only for data sets on which it is comparable.
+
+    Args:
+        published: The paper's table.
+        comparable: Data sets on which ours is comparable.
+        outcomes: Ours, by recipe.
+        own: Runs of the other systems made here, by data set and system; they get columns of their own.
+    """
+    own = own or {}
+    with_own = [
+        column for column in published.columns if any((column.recipe, system) in own for system in published.rows)
+    ]
     rows: list[list[Cell]] = []
     for system, results in published.rows.items():
         stars = [
@@ -122,19 +139,39 @@ def published_table(
             for result, column in zip(results, published.columns, strict=True)
         ]
         source = f"the paper, {published.source}" + ("" if system == GRIT else ", copied there")
-        rows.append([f"{system} (paper)" if system == GRIT else system, *(_cell(star) for star in stars), source])
+        runs = [own.get((column.recipe, system)) for column in with_own]
+        rows.append(
+            [
+                f"{system} (paper)" if system == GRIT else system,
+                *(_cell(star) for star in stars),
+                *(None if run is None else run.words for run in runs),
+                source,
+            ]
+        )
     if comparable:
         ours = [
             mean_and_sd(outcomes[column.recipe].row) if column in comparable else None for column in published.columns
         ]
-        rows.append([f"{GRIT} (this run)", *ours, "trained here"])
+        rows.append([f"{GRIT} (this run)", *ours, *[None] * len(with_own), "trained here"])
     remarks = [published.remark] if published.remark else []
     remarks.append("Mean ± s.d. as printed. The paper took the other systems' rows from earlier publications.")
     if published.starred:
         remarks.append(
             "*: significantly better than the second-best system, as the paper says; `grit reproduce significance` computes it."
         )
-    headings = ("system", *(column.title for column in published.columns), "source")
+    if with_own:
+        remarks.append(
+            "Run here: results of runs made before (`ours=`), in brackets how long they trained. Only runs as long as published "
+            "on the whole data set can be compared with the printed numbers."
+        )
+        if any(run.is_approximation for run in own.values()):
+            remarks.append(APPROXIMATION)
+    headings = (
+        "system",
+        *(column.title for column in published.columns),
+        *(f"run here: {column.heading}" for column in with_own),
+        "source",
+    )
     return ResultsTable(f"Published results, {published.source} of the paper", headings, rows, remarks)
 
 

@@ -1,6 +1,6 @@
 """Table 1 of the paper: ZINC, MNIST, CIFAR10, PATTERN and CLUSTER.
 
-``grit reproduce table1 [only=zinc,pattern] [device=cuda]``
+``grit reproduce table1 [only=zinc,pattern] [device=cuda] [ours=runs/race-small]``
 """
 
 from grit.studies.benchmarks.benchmark_table import run_benchmarks

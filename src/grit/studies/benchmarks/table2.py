@@ -1,6 +1,6 @@
 """Table 2 of the paper: Peptides-func and Peptides-struct of the long-range graph benchmark.
 
-``grit reproduce lrgb [only=peptides-func] [device=cuda]``
+``grit reproduce lrgb [only=peptides-func] [device=cuda] [ours=runs/race-small]``
 """
 
 from grit.studies.benchmarks.benchmark_table import run_benchmarks

@@ -1,6 +1,6 @@
 """Table 3 of the paper: ZINC-full.
 
-``grit reproduce zinc-full [device=cuda]``
+``grit reproduce zinc-full [device=cuda] [ours=runs/race-small]``
 """
 
 from grit.studies.benchmarks.benchmark_table import run_benchmarks

@@ -1,6 +1,6 @@
 """Table 4 of the paper: PCQM4Mv2, a single run.
 
-``grit reproduce pcqm4mv2 [device=cuda]``
+``grit reproduce pcqm4mv2 [device=cuda] [ours=runs/race-small]``
 """
 
 from grit.studies.benchmarks.benchmark_table import run_benchmarks

@@ -1,0 +1,1 @@
+"""All systems on one data set under one budget."""
