@@ -164,7 +164,9 @@ def measure(name, rounds, work):
         if work.gps:
             from grit.models import Gps
 
-            steps["gps"] = make(Gps(load_schema("zinc-full")), batch)
+            encoding = recipe.encoding
+            gps = Gps(load_schema("zinc-full"), encoding=encoding.name, walk_steps=encoding.walk_steps)
+            steps["gps"] = make(gps, batch)
         few = max(3, min(rounds, int(rounds * 20_000 / batch.num_pairs)))
         row[kind] = compare(in_turns(steps, few))
     row["memory"] = {form: peak_memory(name, form) for form in (("fused", "plain") if work.plain else ("fused",))}

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import grit
-from grit.encodings.laplacian import laplacian_encoding
+from grit.encodings.laplacian import laplacian_encoding, unnormalised_laplacian_encoding
 from grit.graphs.convert import pack
 from tests.graph_strategies import graphs, permuted
 
 
-def encode(data_list, frequencies, dtype=torch.float64):
+def encode(data_list, frequencies, dtype=torch.float64, compute=laplacian_encoding):
     """Eigenvectors (N, K) and eigenvalues (N, K) of a batch."""
     packed = pack(data_list)
-    encoding = laplacian_encoding(packed, grit.choose_pairs(packed), frequencies, dtype)
+    encoding = compute(packed, grit.choose_pairs(packed), frequencies, dtype)
     return encoding.node[:, :frequencies], encoding.node[:, frequencies:]
 
 
@@ -94,3 +94,24 @@ def test_nodes_without_edges_are_components_of_their_own(edges):
     assert (values[0].abs() < 1e-12).sum() == components
     null = vectors[:, :components]
     torch.testing.assert_close((null @ null.T)[0], torch.tensor([1, 0, 0, 0]).double(), rtol=0, atol=1e-12)
+
+
+def test_path_of_three_unnormalised_by_hand():
+    data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    vectors, values = encode([data], 4, compute=unnormalised_laplacian_encoding)
+    third, half, sixth = 3**-0.5, 2**-0.5, 6**-0.5
+    wanted = torch.tensor([[third, half, -sixth, 0], [third, 0, 2 * sixth, 0], [third, -half, -sixth, 0]])
+    torch.testing.assert_close(vectors, wanted.double(), rtol=0, atol=1e-7)
+    torch.testing.assert_close(values[0], torch.tensor([0, 1, 3, 0]).double(), rtol=0, atol=1e-12)
+
+
+@given(graphs(), st.integers(1, 10))
+def test_unnormalised_eigen_equation(data, frequencies):
+    vectors, values = encode([data], frequencies, compute=unnormalised_laplacian_encoding)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(data.num_nodes))
+    graph.add_edges_from(edge for edge in data.edge_index.t().tolist() if edge[0] != edge[1])
+    matrix = torch.from_numpy(nx.laplacian_matrix(graph).toarray()).double()
+    torch.testing.assert_close(matrix @ vectors, vectors * values, rtol=0, atol=1e-9)
+    kept = min(data.num_nodes, frequencies)
+    torch.testing.assert_close(vectors[:, :kept].T @ vectors[:, :kept], torch.eye(kept).double(), rtol=0, atol=1e-9)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import grit
-from grit.encodings.svd import svd_encoding
+from grit.encodings.svd import svd_encoding, svd_loops_encoding
 from grit.graphs.convert import pack
 from tests.graph_strategies import graphs, permuted
 
@@ -88,3 +88,11 @@ def test_float32_is_the_rounded_float64():
     for single, double in zip(encode([data], 2, torch.float32), encode([data], 2), strict=True):
         assert single.dtype == torch.float32
         assert torch.equal(single, double.float())
+
+
+@given(graphs())
+def test_with_loops_the_product_has_ones_on_the_diagonal(data):
+    packed, n = pack([data]), data.num_nodes
+    encoding = svd_loops_encoding(packed, grit.choose_pairs(packed), n, torch.float64).node
+    wanted = torch.maximum(adjacency(data), torch.eye(n, dtype=torch.float64))
+    torch.testing.assert_close(encoding[:, :n] @ encoding[:, n:].T, wanted, rtol=0, atol=1e-9)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
 from grit.learning.schedules import plateaus
 from grit.recipe.config import PlateauConfig, TrainConfig
@@ -40,3 +40,25 @@ def test_training_ends_when_the_rate_has_fallen():
     assert not config.has_fallen([1.0, 1.0])
     assert config.has_fallen([1.0, 1.0, 1.0])
     assert not TrainConfig().has_fallen([1.0] * 1000)
+
+
+def test_steps_are_those_of_torch():
+    """As the baselines of PCQM4Mv2: a quarter after 30, 60 and 90 of 100 epochs; also of 10 and of 50 epochs."""
+    for epochs in (10, 50, 100):
+        optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+        scheduler = StepLR(optimizer, step_size=3 * epochs // 10, gamma=0.25)
+        config = TrainConfig(lr=1.0, schedule="steps", warmup_epochs=0, epochs=epochs)
+        for epoch in range(epochs):
+            assert config.learning_rate(epoch) == scheduler.get_last_lr()[0]
+            optimizer.step()
+            scheduler.step()
+
+
+def test_halving_is_in_six_steps_of_equal_length():
+    config = TrainConfig(lr=1.0, schedule="halving", warmup_epochs=0, epochs=300)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = StepLR(optimizer, step_size=50, gamma=0.5)
+    for epoch in range(300):
+        assert config.learning_rate(epoch) == optimizer.param_groups[0]["lr"]
+        optimizer.step()
+        scheduler.step()

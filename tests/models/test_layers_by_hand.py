@@ -6,7 +6,7 @@ from torch import nn
 
 import grit
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
-from grit.models import Gine, Gps
+from grit.models import Gine
 from grit.training.forest import fingerprints, forest_outputs
 from tests.training.small import small_graphs
 
@@ -58,30 +58,6 @@ def test_gine():
                 first, _, second = conv.nn
                 hidden = first((1 + conv.eps) * x + messages(x, edge, graph.edge_index)).clamp(min=0)
                 x = x + norm(each, second(hidden)).clamp(min=0)
-            torch.testing.assert_close(found[number], model.output.head(x.sum(0, keepdim=True))[0])
-
-
-def test_gps():
-    """PyG's layer with its defaults: a residual and a norm after each of message passing, attention and MLP."""
-    model = with_own_norms(Gps(SCHEMA, num_layers=2))
-    with torch.no_grad():
-        found = model(batch_of(GRAPHS))
-        for number, graph in enumerate(GRAPHS):
-            n = graph.num_nodes
-            walk = torch.zeros(n, n, dtype=torch.float64)
-            for source, target in graph.edge_index.T.tolist():
-                walk[source, target] += 1
-            walk /= walk.sum(1, keepdim=True).clamp(min=1)
-            returns = torch.stack([torch.linalg.matrix_power(walk, k).diagonal() for k in range(1, 21)], 1)
-            x = torch.cat([embed(model.node, graph.x), model.return_map(norm(model.return_norm, returns))], 1)
-            edge = embed(model.edge, graph.edge_attr)
-            for layer in model.layers:
-                first, _, second = layer.conv.nn
-                local = second(first(x + messages(x, edge, graph.edge_index)).clamp(min=0))
-                attended = layer.attn(x[None], x[None], x[None], need_weights=False)[0][0]
-                norms = [each.module for each in (layer.norm1, layer.norm2, layer.norm3)]
-                x = norm(norms[0], local + x) + norm(norms[1], attended + x)
-                x = norm(norms[2], x + layer.mlp(x))
             torch.testing.assert_close(found[number], model.output.head(x.sum(0, keepdim=True))[0])
 
 

@@ -14,13 +14,20 @@ from grit.testing import check_model
 from tests.graph_strategies import featured_graphs
 from tests.training.small import small_graphs
 
-# What the last pair update of GRIT would write is read by nobody, as in the released model.
-UNREAD = {"grit": ("layers.1.pair_out", "layers.1.pair_norm", "layers.1.attention.pair")}
+# What the last layer would write to pairs or edges is read by nobody. The published counts have these parameters.
+UNREAD = {
+    "grit": ("layers.1.pair_out", "layers.1.pair_norm", "layers.1.attention.pair"),
+    "gatedgcn": ("layers.1.edge_norm",),
+    "gatedgcn-lspe": ("layers.1.edge_norm",),
+}
 NUMBERS = GraphSchema(node=Features(kind="numeric", sizes=(2,)), edge=Features(kind="none"), num_outputs=3)
+# Hundreds of draws are compared: walks are shorter, and the model narrower.
+SMALLER = {"crawl": {"hidden_dim": 8, "walk_length": 6, "window": 3}}
 
 
 def two_layers(name):
-    return {"num_layers": 2} if "num_layers" in MODELS[name].parameters() else {}
+    layers = {"num_layers": 2} if "num_layers" in MODELS[name].parameters() else {}
+    return layers | SMALLER.get(name, {})
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

@@ -11,6 +11,7 @@ from grit.graphs.store import GraphStore
 from grit.recipe.bounded_yaml import parse_yaml
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe, recipe_yaml, scale_warmup
+from grit.recipe.model_config import wanted_statistics
 from grit.recipe.presets import preset_recipe
 from grit.training.checkpoint import read_checkpoint
 from grit.training.run_folder import RunFolder
@@ -63,7 +64,8 @@ def example_batch(recipe):
 def test_every_recipe_builds_and_predicts(name):
     recipe = grit.load_recipe(name)
     schema = DATASETS[recipe.dataset].schema
-    model = grit.build_model(recipe)
+    statistics = {key: [0, 10, 20, 10] for key in wanted_statistics(recipe.model.name)}
+    model = grit.build_model(recipe, statistics=statistics)
     batch = example_batch(recipe)
     rows = {"graph": batch.num_graphs, "node": batch.num_nodes}[schema.level]
     predicted = model(batch)

@@ -6,6 +6,8 @@ for the K largest singular values, so that the product of i's first half and j's
 of A. Each column of U has its entry of largest magnitude positive, and V follows; as with the Laplacian's eigenvectors, this
 and the basis where singular values coincide remain a choice.
 
+EGT's own code decomposes A + I, every node joined to itself: that is the entry ``svd-loops``.
+
 Shape letters: N nodes of the batch, P pairs, K the number of singular values, G graphs with n nodes each.
 """
 
@@ -22,8 +24,19 @@ def svd_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: tor
 
     A is 0/1 without added self-loops, entry (i, j) for the listed edge i -> j; ``edge_weight`` is ignored. Pairs have width 0.
     """
+    return _decompose(graphs, pairs, walk_steps, dtype, loops=False)
+
+
+def svd_loops_encoding(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: torch.dtype) -> Encoding:
+    """As `svd_encoding`, of A with ones on its diagonal."""
+    return _decompose(graphs, pairs, walk_steps, dtype, loops=True)
+
+
+def _decompose(graphs: PackedGraphs, pairs: Pairs, walk_steps: int, dtype: torch.dtype, *, loops: bool) -> Encoding:
     node = torch.zeros(graphs.num_nodes, 2, walk_steps, dtype=dtype, device=graphs.x.device)
     for nodes, adjacency in adjacency_by_size(graphs):
+        if loops:
+            adjacency.diagonal(dim1=1, dim2=2).fill_(1.0)
         left, values, right = torch.linalg.svd(adjacency)  # A = left diag(values) right
         sign = sign_of_largest(left)  # (G, 1, n)
         root = values.sqrt().unsqueeze(1)  # (G, 1, n)

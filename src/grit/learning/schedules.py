@@ -12,12 +12,28 @@ def _linear(done: float) -> float:
     return 1 - done
 
 
+def _halving(done: float) -> float:
+    return 0.5 ** int(6 * done + 1e-9)  # the small number: epoch 50 of 300 is the beginning of the second sixth
+
+
 def _constant(done: float) -> float:
     return 1.0
 
 
+def _steps(done: float) -> float:
+    """A quarter at every 30 % of the way, as the baselines of PCQM4Mv2: after 30, 60 and 90 of 100 epochs."""
+    return 0.25 ** int(done / 0.3 + 1e-9)  # 0.3 of 30 epochs is 9 epochs, and not a little more
+
+
+# ``halving`` is in six steps of equal length, each with half the rate of the one before.
 # The share of the epochs after the warm-up that is done, 0 to 1 -> the share of the peak.
-SCHEDULES: dict[str, Callable[[float], float]] = {"cosine": _cosine, "linear": _linear, "constant": _constant}
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": _cosine,
+    "linear": _linear,
+    "constant": _constant,
+    "steps": _steps,
+    "halving": _halving,
+}
 
 
 def learning_rate(*, schedule: str, lr: float, epochs: int, warmup_epochs: int, epoch: int) -> float:

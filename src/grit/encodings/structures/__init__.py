@@ -5,11 +5,13 @@ A model asks for them by name and size, ``rings-18``; they are then in ``PairBat
 
 import re
 
+from grit.encodings.structures.egonets import EGONETS
+from grit.encodings.structures.paths import PATHS
 from grit.encodings.structures.rings import RINGS
 from grit.encodings.structures.structure import OneGraph, Structure, StructureKind, compute_structure
 from grit.errors import GritError
 
-STRUCTURES: dict[str, StructureKind] = {"rings": RINGS}
+STRUCTURES: dict[str, StructureKind] = {"egonets": EGONETS, "paths": PATHS, "rings": RINGS}
 
 
 def parse_structure(text: str) -> tuple[str, int]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-import networkx as nx
 import numpy as np
 
+from grit.encodings.structures.cycles import find_cycles
 from grit.encodings.structures.structure import EDGE, NODE, OneGraph, StructureKind
 from grit.graphs.chunk import Array
 
@@ -16,16 +16,24 @@ def rings(graph: OneGraph, size: int) -> Mapping[str, Array]:
         node: (2, M), ring and node, for every node of every ring.
         edge: (2, M), ring and listed edge, for every listed edge, in either direction, that joins neighbours on the ring.
     """
-    simple = nx.Graph(edge for edge in graph.edge_index.T.tolist() if edge[0] != edge[1])
+    listed: dict[tuple[int, int], list[int]] = {}
+    for number, (source, target) in enumerate(graph.edge_index.T.tolist()):
+        listed.setdefault((source, target), []).append(number)
     # Sorted, so that the order of nodes and edges in the input decides nothing but numbers.
-    found = sorted(sorted(cycle) for cycle in nx.chordless_cycles(simple, length_bound=size) if len(cycle) > 2)
-    on_ring = np.zeros((len(found), graph.num_nodes), dtype=bool)
-    for number, nodes in enumerate(found):
-        on_ring[number, nodes] = True
-    # A ring has no chord: an edge between two of its nodes is one of its own.
-    source, target = graph.edge_index
-    of_ring = on_ring[:, source] & on_ring[:, target] & (source != target)
-    return {"node": np.argwhere(on_ring).T.astype(np.int64), "edge": np.argwhere(of_ring).T.astype(np.int64)}
+    found = sorted(find_cycles(graph, size, chordless=True), key=sorted)
+    nodes = [(number, node) for number, ring in enumerate(found) for node in sorted(ring)]
+    edges = [
+        (number, edge)
+        for number, ring in enumerate(found)
+        for one, other in zip(ring, ring[1:] + ring[:1], strict=True)
+        for pair in ((one, other), (other, one))
+        for edge in listed.get(pair, ())
+    ]
+    return {"node": _columns(nodes), "edge": _columns(sorted(edges))}
 
 
 RINGS = StructureKind(rings, parts={"node": ("ring", NODE), "edge": ("ring", EDGE)}, counts={"ring": "node"})
+
+
+def _columns(found: list[tuple[int, int]]) -> Array:
+    return np.array(found, dtype=np.int64).reshape(-1, 2).T

@@ -1,0 +1,93 @@
+"""The stack of layers of the Open Graph Benchmark (Hu et al. 2021), which may have a virtual node (Gilmer et al. 2017).
+
+Shape letters: N nodes of the batch, E edges, B graphs, D channels, T targets.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from grit.batches.pair_batch import PairBatch
+from grit.graphs.schema import GraphSchema
+from grit.models.blocks.output import Output
+from grit.nn.heads import sum_per_graph
+from grit.nn.norm import BatchNorm
+from grit.nn.stem import FEATURE_ENCODERS
+
+
+class GraphsNorm(BatchNorm):
+    """Batch normalisation over graphs. In training, a batch of one graph is normalised by the running statistics.
+
+    Its own would make every number 0, and torch refuses them. Such a batch is what may be left at the end of an epoch.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise: (B, D) -> (B, D)."""
+        if x.shape[0] > 1 or not self.training:
+            return super().forward(x)
+        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+
+
+class OgbStack(nn.Module):
+    """x <- dropout(ReLU(BatchNorm(conv(x, e)))), without ReLU in the last layer; then a sum over nodes and one linear map.
+
+    With a virtual node, each layer but the last passes a vector v per graph on, beginning with one that is learned:
+
+        x_i <- x_i + v          v <- dropout(MLP(v + Σ_i x_i))
+
+    so that all nodes of a graph hear of all others from the second layer on, whether edges connect them or not.
+
+    Args:
+        schema: Features and targets of the data; graphs or nodes.
+        conv: Schema and D -> a module of x (N, D), edge_index (2, E) and edge features as they are.
+        num_layers: Rounds of messages.
+        hidden_dim: D.
+        dropout: On the result of each round.
+        pooling: ``sum`` or ``mean`` for graphs; nodes are not pooled.
+        virtual: Whether there is a virtual node.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        conv: Callable[[GraphSchema, int], nn.Module],
+        *,
+        num_layers: int,
+        hidden_dim: int,
+        dropout: float,
+        pooling: str,
+        virtual: bool,
+    ) -> None:
+        super().__init__()
+        self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim)
+        self.convs = nn.ModuleList(conv(schema, hidden_dim) for _ in range(num_layers))
+        self.norms = nn.ModuleList(BatchNorm(hidden_dim) for _ in range(num_layers))
+        self.dropout = dropout
+        self.output = Output(schema, hidden_dim, pooling=pooling, num_layers=1)
+        self.virtual = nn.Parameter(torch.zeros(1, hidden_dim)) if virtual else None
+        self.virtual_mlps = nn.ModuleList(_virtual_mlp(hidden_dim) for _ in range(num_layers - 1) if virtual)
+
+    def forward(self, batch: PairBatch) -> Tensor:
+        """Predict: (B, T) for graphs, (N, T) for nodes."""
+        graphs = batch.graphs
+        x = self.node(graphs.x)  # (N, D)
+        virtual = None if self.virtual is None else self.virtual.expand(batch.num_graphs, -1)  # (B, D)
+        last = len(self.convs) - 1
+        for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+            if virtual is not None:
+                x = x + virtual[graphs.graph_of_node]
+                if layer < last:
+                    heard = self.virtual_mlps[layer](virtual + sum_per_graph(x, batch))
+                    virtual = F.dropout(heard, self.dropout, self.training)
+            x = norm(conv(x, graphs.edge_index, graphs.edge_attr))
+            x = F.dropout(torch.relu(x) if layer < last else x, self.dropout, self.training)
+        predicted: Tensor = self.output(x, batch)
+        return predicted
+
+
+def _virtual_mlp(dim: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(dim, dim), GraphsNorm(dim), nn.ReLU(), nn.Linear(dim, dim), GraphsNorm(dim), nn.ReLU()
+    )

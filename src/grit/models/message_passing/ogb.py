@@ -1,0 +1,183 @@
+"""GCN and GIN of the Open Graph Benchmark (Hu et al. 2021), with and without a virtual node (Gilmer et al. 2017).
+
+The published ones have 5 layers of 600 for PCQM4Mv2. Messages follow the direction of the edges, and degrees are out-degrees.
+Self-loops count as edges, parallel edges count each.
+
+Shape letters: N nodes of the batch, E edges, B graphs, D channels, T targets.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINEConv
+from torch_geometric.utils import degree, scatter
+
+from grit.graphs.schema import GraphSchema
+from grit.models.blocks import OgbStack, Pooling
+from grit.models.message_passing.gin import isomorphism_mlp
+from grit.nn.stem import FEATURE_ENCODERS
+from grit.options import Dropout, Layers, Width
+
+
+class OgbGcnConv(nn.Module):
+    """Σ_{j -> i} ReLU(W x_j + b + e_ji) / √(d_i d_j) + ReLU(W x_i + b + r) / d_i, with d one more than the out-degree.
+
+    Args:
+        schema: Of the data; every layer has an encoder of the edge features e to itself.
+        hidden_dim: D.
+    """
+
+    def __init__(self, schema: GraphSchema, hidden_dim: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(hidden_dim, hidden_dim)
+        self.root = nn.Parameter(torch.randn(1, hidden_dim))
+        self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        """Pass messages: (N, D) -> (N, D)."""
+        source, target = edge_index
+        x = self.linear(x)
+        count = (degree(source, x.shape[0], dtype=x.dtype) + 1).unsqueeze(1)  # (N, 1)
+        weight = (count[source] * count[target]).rsqrt()  # (E, 1)
+        messages = weight * torch.relu(x[source] + self.edge(edge_attr))  # (E, D)
+        heard = scatter(messages, target, dim=0, dim_size=x.shape[0])
+        mixed: Tensor = heard + torch.relu(x + self.root) / count
+        return mixed
+
+
+class OgbGinConv(nn.Module):
+    """MLP((1 + ε) x_i + Σ_{j -> i} ReLU(x_j + e_ji)), MLP = Linear, BatchNorm, ReLU, Linear.
+
+    Args:
+        schema: Of the data; every layer has an encoder of the edge features e to itself.
+        hidden_dim: D.
+    """
+
+    def __init__(self, schema: GraphSchema, hidden_dim: int) -> None:
+        super().__init__()
+        self.conv = GINEConv(isomorphism_mlp(hidden_dim), train_eps=True)
+        self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        """Pass messages: (N, D) -> (N, D)."""
+        mixed: Tensor = self.conv(x, edge_index, self.edge(edge_attr))
+        return mixed
+
+
+class GcnOgb(OgbStack):
+    """GCN with edge features: `OgbStack` of `OgbGcnConv`, no virtual node.
+
+    Args:
+        schema: Features and targets of the data; graphs or nodes.
+        num_layers: Rounds of messages.
+        hidden_dim: Width.
+        dropout: On the result of each round.
+        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        num_layers: Layers = 5,
+        hidden_dim: Width = 300,
+        dropout: Dropout = 0.0,
+        pooling: Pooling = "sum",
+    ) -> None:
+        super().__init__(
+            schema,
+            OgbGcnConv,
+            num_layers=num_layers,
+            hidden_dim=hidden_dim,
+            dropout=dropout,
+            pooling=pooling,
+            virtual=False,
+        )
+
+
+class GcnVirtual(OgbStack):
+    """GCN with edge features and a virtual node: `OgbStack` of `OgbGcnConv`.
+
+    Args:
+        schema: Features and targets of the data; graphs or nodes.
+        num_layers: Rounds of messages.
+        hidden_dim: Width.
+        dropout: On the result of each round.
+        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        num_layers: Layers = 5,
+        hidden_dim: Width = 192,
+        dropout: Dropout = 0.0,
+        pooling: Pooling = "sum",
+    ) -> None:
+        super().__init__(
+            schema,
+            OgbGcnConv,
+            num_layers=num_layers,
+            hidden_dim=hidden_dim,
+            dropout=dropout,
+            pooling=pooling,
+            virtual=True,
+        )
+
+
+class GinOgb(OgbStack):
+    """GIN with edge features: `OgbStack` of `OgbGinConv`, no virtual node.
+
+    Args:
+        schema: Features and targets of the data; graphs or nodes.
+        num_layers: Rounds of messages.
+        hidden_dim: Width.
+        dropout: On the result of each round.
+        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        num_layers: Layers = 5,
+        hidden_dim: Width = 220,
+        dropout: Dropout = 0.0,
+        pooling: Pooling = "sum",
+    ) -> None:
+        super().__init__(
+            schema,
+            OgbGinConv,
+            num_layers=num_layers,
+            hidden_dim=hidden_dim,
+            dropout=dropout,
+            pooling=pooling,
+            virtual=False,
+        )
+
+
+class GinVirtual(OgbStack):
+    """GIN with edge features and a virtual node: `OgbStack` of `OgbGinConv`.
+
+    Args:
+        schema: Features and targets of the data; graphs or nodes.
+        num_layers: Rounds of messages.
+        hidden_dim: Width.
+        dropout: On the result of each round.
+        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        num_layers: Layers = 5,
+        hidden_dim: Width = 164,
+        dropout: Dropout = 0.0,
+        pooling: Pooling = "sum",
+    ) -> None:
+        super().__init__(
+            schema,
+            OgbGinConv,
+            num_layers=num_layers,
+            hidden_dim=hidden_dim,
+            dropout=dropout,
+            pooling=pooling,
+            virtual=True,
+        )
