@@ -39,6 +39,13 @@ def test_names_stay_in_the_frame_and_off_what_is_taken():
     assert not meet(found[2], taken)
 
 
+def test_what_is_nearly_equal_looks_so():
+    points = [LabelledPoint(f"system {k}", "a", 10 + 0.01 * k, 0.5 + 0.001 * k) for k in range(3)]
+    (axes,) = labelled_scatter(points, families=("a",), x_label="", y_label="", title="").axes
+    for low, high in (axes.get_xlim(), axes.get_ylim()):
+        assert high / low >= 2.9
+
+
 def test_every_point_has_its_name_on_white():
     points = [LabelledPoint(f"system {k}", "ab"[k % 2], 1.0 + k, 0.5 / (1 + k), 0.01 * k) for k in range(6)]
     figure = labelled_scatter(points, families=("a", "b"), x_label="minutes", y_label="error", title="race")

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
 # Told apart without colour, too.
 STYLES = (("*", "#c1121f", 130), ("o", "#1d6fa5", 34), ("s", "#e08e0b", 32), ("^", "#4b8b3b", 38))
-RADII = (7, 13, 20, 28, 38, 50)  # distances of a name from its point, in points of type
+RADII = (7, 13, 20, 28, 38, 50, 65, 85, 110)  # distances of a name from its point, in points of type
 ANGLES = 16
+LEAST_RANGE = 3.0
 POINT = 5  # half the width of what a point takes
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
@@ -53,10 +54,13 @@ def labelled_scatter(
             x, y, [_drawn_sd(point) for point in members], fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.5
         )
         axes.scatter(x, y, s=size, marker=marker, c=colour, edgecolors="black", linewidths=0.5, label=family, zorder=3)
-    for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
-        scale("log")
-        _readable_ticks(axis)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
     axes.margins(0.12)
+    axes.set_xlim(*_wide(axes.get_xlim()))
+    axes.set_ylim(*_wide(axes.get_ylim()))
+    for axis in (axes.xaxis, axes.yaxis):
+        _readable_ticks(axis)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title, fontsize=11)
@@ -72,11 +76,19 @@ def _drawn_sd(point: LabelledPoint) -> float:
     return min(point.sd, 0.9 * point.y)
 
 
+def _wide(limits: tuple[float, float]) -> tuple[float, float]:
+    """Limits that are a factor of `LEAST_RANGE` apart, so that what is nearly equal looks so."""
+    missing = max(1.0, LEAST_RANGE * limits[0] / limits[1]) ** 0.5
+    return limits[0] / missing, limits[1] * missing
+
+
 def _readable_ticks(axis: Any) -> None:
-    """1, 2, 5, 10 ... written as numbers."""
+    """1, 2, 3, 5, 7, 10 ... written as numbers, and more of them where the axis is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+    low, high = axis.get_view_interval()
+    few, many = (1.0, 2.0, 3.0, 5.0, 7.0), (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+    axis.set_major_locator(LogLocator(subs=few if high > 8 * low else many))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -98,6 +98,8 @@ def test_draws_are_judged_by_their_means(pairs, monkeypatch):
     seeing = compare_pairs(system("seeing", "model.name=lottery", "model.sees_triangles=true"), pair)[NAMES[0]]
     assert (blind.is_apart, blind.is_sure) == (False, True)
     assert (seeing.is_apart, seeing.is_sure) == (True, True)
+    assert blind.words == "not seen"
+    assert seeing.words.startswith("yes, ")
 
 
 def test_a_graph_that_a_system_cannot_read_is_no_failure_of_the_study(pairs, monkeypatch):
