@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from grit.datasets.own.molecule_tables import target_text
 from grit.datasets.own.node_masks import describe_division, node_splits
 from grit.datasets.own.task_inference import ColumnFacts, TaskKind, infer_targets
 from grit.datasets.pipeline.featurise_rows import Piece, batched
@@ -226,9 +225,8 @@ def _task_of(y: Array, kind: TaskKind | None) -> TaskSpec:
     facts = [ColumnFacts(name) for name in names]
     for fact, column in zip(facts, y.T, strict=True):
         values, counts = np.unique(column[~np.isnan(column)] if y.dtype.kind == "f" else column, return_counts=True)
-        texts = [target_text(value) for value in values.tolist()]
-        for text in texts:
-            fact.see(text)
+        for value in values.tolist():
+            fact.see(value)
         # The distinct values decide; only how many there are in all matters beyond them.
         fact.present = fact.numbers = int(counts.sum())
         fact.whole = fact.present if y.dtype.kind in "iu" else 0
