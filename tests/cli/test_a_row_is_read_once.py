@@ -50,6 +50,7 @@ def counted(tmp_path, monkeypatch):
 
 def write_table(path):
     path.write_text("smiles,y\n" + "".join(f"{each},{len(each)}.5\n" for each in SMILES))
+    _opened.clear()
     return path
 
 

@@ -1,7 +1,6 @@
 """What ``grit sweep`` prints."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -44,8 +43,6 @@ def sweep_and_show(
     runs: Sequence[SweepRun], folder: Path, stores: dict[str, GraphStore], options: RunOptions, quiet: bool
 ) -> None:
     """Train what is left, and show the combinations with the best first."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise GritError("grit sweep runs in one process. Start single runs with torchrun and grit train.")
     say = say_to(quiet)
 
     def train_one(run: SweepRun, place: Path, store: GraphStore) -> dict[str, Any]:

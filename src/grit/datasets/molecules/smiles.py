@@ -107,10 +107,10 @@ def ogb_graph(molecule: "str | Mol") -> ArrayGraph:
     Shapes:
         x (n, 9) and edge_attr (E, 3) uint8; edge_index (2, E) int32, each bond followed by its reverse.
     """
-    molecule = _parsed(molecule)
-    atoms = [_ogb_atom(atom) for atom in molecule.GetAtoms()]
-    bonds = [_ogb_bond(bond) for bond in molecule.GetBonds()]
-    return _graph(molecule, atoms, bonds, num_bond_columns=3)
+    parsed = _parsed(molecule)
+    atoms = [_ogb_atom(atom) for atom in parsed.GetAtoms()]
+    bonds = [_ogb_bond(bond) for bond in parsed.GetBonds()]
+    return _graph(parsed, atoms, bonds, num_bond_columns=3)
 
 
 def zinc_graph(molecule: "str | Mol", *, num_labels: int = len(ZINC_ATOMS)) -> ArrayGraph:
@@ -124,17 +124,17 @@ def zinc_graph(molecule: "str | Mol", *, num_labels: int = len(ZINC_ATOMS)) -> A
         x (n, 1) and edge_attr (E, 1) uint8; edge_index (2, E) int32, each bond followed by its reverse.
     """
     chem = _rdkit("Chem")
-    molecule = chem.Mol(_parsed(molecule))  # a copy, which is changed below
+    copy = chem.Mol(_parsed(molecule))
     try:
         # Also turns the explicit hydrogen of [nH] into an implicit one: there is no label "N H1".
         with _rdkit("rdBase").BlockLogs():
-            chem.Kekulize(molecule, clearAromaticFlags=True)
+            chem.Kekulize(copy, clearAromaticFlags=True)
     except chem.MolSanitizeException as error:
         # RDKit's own aromaticity model does not always lead back to a Kekulé structure.
         raise GritError(shorten(str(error), width=100)) from error
-    atoms = [(_zinc_atom(atom, num_labels),) for atom in molecule.GetAtoms()]
-    bonds = [(_zinc_bond(bond),) for bond in molecule.GetBonds()]
-    return _graph(molecule, atoms, bonds, num_bond_columns=1)
+    atoms = [(_zinc_atom(atom, num_labels),) for atom in copy.GetAtoms()]
+    bonds = [(_zinc_bond(bond),) for bond in copy.GetBonds()]
+    return _graph(copy, atoms, bonds, num_bond_columns=1)
 
 
 def zinc_target(molecule: "str | Mol") -> float:
@@ -155,11 +155,11 @@ def zinc_target(molecule: "str | Mol") -> float:
 
 def zinc_terms(molecule: "str | Mol") -> ZincTerms:
     """The three terms of `zinc_target`."""
-    molecule = _rdkit("Chem").Mol(_parsed(molecule))  # a copy, of which the scores may note what they find
+    copy = _rdkit("Chem").Mol(_parsed(molecule))  # on which the scores may note what they find
     return ZincTerms(
-        logp=float(_rdkit("Chem.Crippen").MolLogP(molecule)),
-        accessibility=float(_sa_scorer().calculateScore(molecule)),
-        cycle=max(0, _longest_basis_cycle(molecule) - 6),
+        logp=float(_rdkit("Chem.Crippen").MolLogP(copy)),
+        accessibility=float(_sa_scorer().calculateScore(copy)),
+        cycle=max(0, _longest_basis_cycle(copy) - 6),
     )
 
 

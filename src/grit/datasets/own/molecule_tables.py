@@ -15,7 +15,14 @@ import numpy as np
 from grit.datasets.molecules.smiles import ogb_graph, why_no_smiles
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
-from grit.datasets.pipeline.splits import SplitFile, file_split, named_split, random_split, read_split_file, scaffold_split
+from grit.datasets.pipeline.splits import (
+    SplitFile,
+    file_split,
+    named_split,
+    random_split,
+    read_split_file,
+    scaffold_split,
+)
 from grit.datasets.pipeline.text_table import KeptRows, TableRow, TextTable
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
 from grit.errors import GritError, shown
@@ -220,9 +227,7 @@ def from_smiles(
     ).store
 
 
-def _description(
-    name: str, targets: Targets, source: str, built: dict[str, str], counted: str = "line"
-) -> Description:
+def _description(name: str, targets: Targets, source: str, built: dict[str, str], counted: str = "line") -> Description:
     schema = molecule_schema(targets.task)
     return Description(name, schema, targets.task, source, molecules="ogb", built=built, counted=counted)
 

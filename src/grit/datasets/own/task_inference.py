@@ -90,7 +90,10 @@ class Targets:
                 expected = "a number" if self.task.kind == "regression" else f"one of {', '.join(self._classes[:5])}"
                 return (), f"{name} is {shown(cell_text(cell))}, expected {expected}"
             if not _fits(value):
-                return (), f"{name} is {shown(cell_text(cell))}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
+                return (
+                    (),
+                    f"{name} is {shown(cell_text(cell))}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column",
+                )
             values.append(value)
         if all(value != value for value in values):
             return (), "no target has a value"
