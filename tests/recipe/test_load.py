@@ -9,6 +9,7 @@ import grit
 from grit.datasets import DATASETS
 from grit.graphs.store import GraphStore
 from grit.recipe.bounded_yaml import parse_yaml
+from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe, recipe_yaml, scale_warmup
 from grit.recipe.presets import preset_recipe
@@ -345,3 +346,13 @@ def test_warm_up_in_proportion():
     assert scale_warmup(load_recipe("zinc", *told), original, told, said.append).train.warmup_epochs == 9
     assert scale_warmup(original, original, [], said.append) == original
     assert len(said) == 1
+
+
+@pytest.mark.parametrize("name", list(grit.MODELS))
+def test_a_preset_for_nodes_sets_only_what_the_model_has(name):
+    schema = small_store().schema.model_copy(update={"level": "node"})
+    recipe = preset_recipe("fast", schema, f"model.name={name}")
+    assert recipe.model.name == name
+    if name == "grit":
+        assert (recipe.model.pooling, recipe.model.head) == ("none", "mlp")
+    assert build_model(recipe, schema) is not None

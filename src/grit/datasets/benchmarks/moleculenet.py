@@ -72,7 +72,7 @@ def _table(
         task=task,
         published=published,
         sources=sources,
-        molecules="ogb",
+        featuriser="ogb",
     )
 
 

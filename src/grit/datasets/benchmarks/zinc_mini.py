@@ -61,5 +61,5 @@ ZINC_MINI = Benchmark(
     task=ZINC.task,
     published=Published(graphs=2_500, nodes=23.16, edges=49.83),
     sources=(Source("bundled", (), _read),),
-    molecules="zinc-21",
+    featuriser="zinc-21",
 )

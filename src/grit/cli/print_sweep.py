@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grit.cli.json_text import json_text
+from grit.cli.print_training import say_to
 from grit.cli.training_progress import watching
-from grit.cli.training_text import say_to
 from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
 from grit.training.run_folder import RunFolder
