@@ -123,7 +123,7 @@ def _adding(name: str) -> Iterator[None]:
     try:
         yield
         for table, entries in _TABLES.items():
-            first = before.get(table) or _at_first[table]
+            first = before[table] if table in before else _at_first[table]
             replaced = [key for key, entry in first.items() if entries.get(key) is not entry]
             if replaced:
                 raise _Replaced(
@@ -131,7 +131,7 @@ def _adding(name: str) -> Iterator[None]:
                 )
     except _RAISED:
         for table, entries in _TABLES.items():
-            first = before.get(table) or _at_first[table]
+            first = before[table] if table in before else _at_first[table]
             entries.clear()
             entries.update(first)
         raise

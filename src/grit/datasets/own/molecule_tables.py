@@ -124,19 +124,14 @@ class MoleculeTable:
         if self.split not in ("random", "scaffold"):
             column = self._split_column
             places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
-        description = _description(
-            self.path.name.split(".")[0], targets, self.path.name, {**self.how_built(), "made_by": made_by}
-        )
+        name, built = self.path.name, {**self.how_built(), "made_by": made_by}
+        schema = molecule_schema(targets.task)
         return _store(
             (self._molecule(row, targets) for row in kept),
-            description,
+            Description(name.split(".")[0], schema, targets.task, source=name, molecules="ogb", built=built),
             _split_chooser(self.split, self._split_file, self.seed, places, str(self.path)),
             Featurise(ogb_graph, with_scaffolds=self.split == "scaffold", with_fingerprints=with_fingerprints),
-            out=out,
-            overwrite=overwrite,
-            processes=processes,
-            progress=progress,
-            say=say,
+            _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
 
     def _molecule(self, row: TableRow, targets: Targets) -> MoleculeRow:
@@ -214,22 +209,24 @@ def from_smiles(
             target, reason = targets.parse(row)
             yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
 
+    schema, source = molecule_schema(targets.task), "a list of SMILES"
     return _store(
         rows(),
-        _description(name, targets, "a list of SMILES", {}, counted="entry"),
+        Description(name, schema, targets.task, source=source, molecules="ogb", counted="entry"),
         _split_chooser(split, split_file, seed, dict.fromkeys(range(len(smiles)), (None, "")), name),
         Featurise(ogb_graph, with_scaffolds=split == "scaffold"),
-        out=out,
-        overwrite=overwrite,
-        processes=processes,
-        progress=None,
-        say=say,
+        _Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
     ).store
 
 
-def _description(name: str, targets: Targets, source: str, built: dict[str, str], counted: str = "line") -> Description:
-    schema = molecule_schema(targets.task)
-    return Description(name, schema, targets.task, source, molecules="ogb", built=built, counted=counted)
+class _Making(NamedTuple):
+    """Where a store goes, how it is made, and who is told."""
+
+    out: Path | None
+    overwrite: bool
+    processes: int
+    progress: RowProgress | None
+    say: Callable[[str], None] | None
 
 
 def _store(
@@ -237,22 +234,17 @@ def _store(
     description: Description,
     choose_splits: Callable[[Collected], dict[str, Array]],
     featurise: Featurise,
-    *,
-    out: str | Path | None,
-    overwrite: bool,
-    processes: int | None,
-    progress: RowProgress | None,
-    say: Callable[[str], None] | None,
+    making: _Making,
 ) -> MoleculeStore:
     fingerprints: list[Array] = []
 
     def pieces() -> Iterator[Piece]:
-        for piece in molecule_pieces(rows, featurise, processes or default_processes()):
+        for piece in molecule_pieces(rows, featurise, making.processes):
             fingerprints.extend([] if piece.fingerprints is None else [piece.fingerprints])
             yield piece
 
-    place = None if out is None else Path(out)
-    store = collect(pieces(), description, choose_splits, out=place, overwrite=overwrite, progress=progress)
+    out, overwrite, _, progress, say = making
+    store = collect(pieces(), description, choose_splits, out=out, overwrite=overwrite, progress=progress)
     _tell_unused(store, say)
     return MoleculeStore(store, np.concatenate(fingerprints) if fingerprints else None)
 

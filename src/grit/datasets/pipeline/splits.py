@@ -78,14 +78,7 @@ def named_split(names: Sequence[str], lines: Sequence[int], where: str) -> dict[
 
 
 class SplitFile(NamedTuple):
-    """A file that names the members of splits.
-
-    Attributes:
-        path: The file.
-        sha256: Of its bytes.
-        counted: What its numbers count: a ``row``, of which 0 is the first below the header, or a ``line``.
-        members: The numbers of train, val and test.
-    """
+    """The members of splits by their number, which counts each ``row`` (0 is the first below the header) or ``line``."""
 
     path: Path
     sha256: str
