@@ -52,7 +52,7 @@ def test_a_resume_that_fails_keeps_the_run(command, run, damage, finished):
 def test_the_favourite_atom_is_the_one_that_others_attend_to(command, run, monkeypatch):
     """Every atom looks at atom 2; atom 1 looks the hardest."""
     weights = np.array([[0.2, 0.2, 0.6], [0.05, 0.05, 0.9], [0.3, 0.3, 0.4]])
-    monkeypatch.setattr("grit.cli.plot_text.attention_maps", lambda predictor, smiles: weights[None, None])
+    monkeypatch.setattr("grit.cli.print_plot.attention_maps", lambda predictor, smiles: weights[None, None])
     said = command("plot", "attention", run / "model", "CCO", "-o", "a.png")
     assert "most attended to is O" in said
     assert "with a mean weight of 0.633" in said

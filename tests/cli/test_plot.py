@@ -4,9 +4,10 @@ import networkx as nx
 import pytest
 
 import grit
-from grit.cli.plot_text import MAX_NODES, parse_steps
+from grit.cli.print_plot import parse_steps
 from grit.datasets import build
 from grit.datasets.benchmarks.benchmark import BuildOptions
+from grit.drawing.read_drawing import MAX_NODES
 from grit.errors import GritError
 from grit.training.train import RunOptions, train
 from tests.training.small import SMALL, small_recipe, small_store

@@ -100,12 +100,12 @@ def test_a_sweep_goes_on_where_it_was_interrupted(folder, write, command, monkey
 
         return real(runs, place, stores, stops)
 
-    monkeypatch.setattr("grit.cli.sweep_text.run_sweep", interrupted)
+    monkeypatch.setattr("grit.cli.print_sweep.run_sweep", interrupted)
     assert "Go on with the same command" in command("sweep", "mine.yaml", "--device", "cpu", code=130)
     assert len(lines(folder / "runs" / "mine" / "sweep.csv")) == 1
     result = folder / "runs" / "mine" / "lr=0.001" / "seed0" / "result.json"
     before = result.stat().st_mtime_ns
-    monkeypatch.setattr("grit.cli.sweep_text.run_sweep", real)
+    monkeypatch.setattr("grit.cli.print_sweep.run_sweep", real)
     states = [run["state"] for run in json.loads(command("sweep", "mine.yaml", "--dry-run", "--json"))]
     assert states == ["finished", "new", "new"]
     command("sweep", "mine.yaml", "--device", "cpu")

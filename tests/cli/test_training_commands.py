@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from grit.cli.training_text import parse_seeds
+from grit.cli.print_training import parse_seeds
 from grit.errors import GritError
 
 SMALL = [

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 import grit
+from grit.cli.print_training import print_several
 from grit.cli.progress_bar import progress_bar
 from grit.cli.training_progress import watching
-from grit.cli.training_text import print_several
 from grit.training.loop import Event
 
 

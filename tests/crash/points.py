@@ -92,23 +92,18 @@ def prepare_table(folder: Path) -> None:
 
 
 def act_fit(folder: Path) -> None:
-    from grit.cli.fit_text import fit_and_show
+    from grit.datasets.own.molecule_tables import MoleculeTable
+    from grit.training.fit import fit
 
     _as_a_user(
-        lambda resume: fit_and_show(
-            folder.parent / "table.csv",
+        lambda resume: fit(
+            MoleculeTable(folder.parent / "table.csv", targets="y"),
             folder / "run",
-            targets=["y"],
-            smiles=None,
-            task=None,
-            split="random",
             preset="fast",
-            seed=0,
             overrides=[*SMALL, "train.epochs=1"],
             resume=resume,
-            forest=False,
+            with_forest=False,
             options=OPTIONS,
-            quiet=True,
         )
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import grit
-from grit.cli.doctor_text import print_report
+from grit.cli.print_doctor import print_report
 from grit.datasets import data_root
 from grit.kernels.build import cache_folder
 

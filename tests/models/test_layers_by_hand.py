@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 import grit
+from grit.datasets.molecules.smiles import morgan_fingerprint
 from grit.graphs.schema import Features, GraphSchema, TaskSpec
 from grit.models import Gine
-from grit.training.forest import fingerprints, forest_outputs
+from grit.training.forest import forest_outputs
 from tests.training.small import small_graphs
 
 SCHEMA = GraphSchema(
@@ -62,14 +63,14 @@ def test_gine():
 
 
 def test_the_seed_of_a_forest_matters_and_decides():
-    smiles = ["C" * (k % 8 + 1) + ("O" if k % 2 else "N") for k in range(40)]
+    x = np.stack([morgan_fingerprint("C" * (k % 8 + 1) + ("O" if k % 2 else "N")) for k in range(40)])
     noise = np.random.default_rng(0).normal(size=(30, 1))
     for task in (
         TaskSpec(kind="regression", targets=("a",), loss="l1", metric="mae"),
         TaskSpec(kind="binary", targets=("a",), classes=("0", "1"), loss="cross_entropy", metric="auroc"),
     ):
         y = noise if task.kind == "regression" else (noise > 0).astype(float)
-        a, b, c = (forest_outputs(task, smiles[:30], y, smiles[30:], seed) for seed in (0, 0, 1))
+        a, b, c = (forest_outputs(task, x[:30], y, x[30:], seed) for seed in (0, 0, 1))
         assert np.abs(a - b).max() < 1e-12  # trees are added up in any order
         assert np.abs(a - c).max() > 1e-3
 
@@ -83,7 +84,7 @@ def test_gine_as_described():
 
 def test_fingerprints_reach_two_bonds_far():
     """Around no atom do heptane and octane differ within two bonds; within three they do. Hexane differs within two."""
-    hexane, heptane, octane = fingerprints(["C" * 6, "C" * 7, "C" * 8])
+    hexane, heptane, octane = (morgan_fingerprint("C" * length) for length in (6, 7, 8))
     assert hexane.shape == (2048,)
     assert (heptane == octane).all()
     assert (hexane != heptane).any()

@@ -9,6 +9,7 @@ import grit
 from grit.datasets import DATASETS
 from grit.graphs.store import GraphStore
 from grit.recipe.bounded_yaml import parse_yaml
+from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
 from grit.recipe.load import load_recipe, recipe_yaml, scale_warmup
 from grit.recipe.model_config import wanted_statistics
@@ -368,3 +369,19 @@ def test_the_papers_figure_as_printed(paper, printed):
 def test_half_a_figure_is_refused(paper):
     with pytest.raises(grit.GritError, match="metric and mean go together, and sd needs them"):
         grit.load_recipe("zinc", f"paper={paper}")
+
+
+def takes_presets(kind):
+    """Presets are GRIT's. Another model takes one if it reads the same batches."""
+    return kind.encodings is None and kind.pairs is None and "node" in kind.levels
+
+
+@pytest.mark.parametrize("name", [name for name, kind in grit.MODELS.items() if takes_presets(kind)])
+def test_a_preset_for_nodes_sets_only_what_the_model_has(name):
+    schema = small_store().schema.model_copy(update={"level": "node"})
+    recipe = preset_recipe("fast", schema, f"model.name={name}")
+    assert recipe.model.name == name
+    if name == "grit":
+        assert (recipe.model.pooling, recipe.model.head) == ("none", "mlp")
+    statistics = dict.fromkeys(wanted_statistics(name), [0, 3, 5])
+    assert build_model(recipe, schema, statistics=statistics) is not None

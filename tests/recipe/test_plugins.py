@@ -1,5 +1,7 @@
 """Entries from outside: how plugins are found, what goes wrong with them, and what older recipes become."""
 
+import json
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 
@@ -62,6 +64,19 @@ class TestLoading:
         load_installed_plugins()
         assert "ones" in grit.ENCODINGS
 
+    def test_a_run_records_installed_plugins_and_is_read_with_them(self, tmp_path, monkeypatch):
+        """Python code that opens the run need not load them first, as the command line does not."""
+        write(tmp_path / "mine_recorded.py", name="recorded")
+        monkeypatch.syspath_prepend(tmp_path)
+        point = EntryPoint(name="mine", value="mine_recorded", group="grit.plugins")
+        monkeypatch.setattr("grit.recipe.plugins.entry_points", lambda group: [point] if group == point.group else [])
+        load_installed_plugins()
+        recipe = small_recipe("encoding.name=recorded", "train.epochs=1")
+        train(recipe, tmp_path / "run", store=small_store(), options=CPU)
+        assert json.loads((tmp_path / "run" / "environment.json").read_text())["plugins"] == ["mine_recorded"]
+        del grit.ENCODINGS["recorded"], sys.modules["mine_recorded"]
+        assert grit.load(tmp_path / "run").recipe == recipe
+
     def test_two_files_of_one_name(self, tmp_path):
         for folder in ("one", "other"):
             grit.load_plugin(str(write(tmp_path / folder / "mine.py", name=folder)))
@@ -114,6 +129,18 @@ class TestLoading:
         monkeypatch.syspath_prepend(tmp_path)
         with pytest.raises(grit.GritError, match="'abcdef_plugin' fails when it is imported.*No module named 'abcdef'"):
             grit.load_plugin("abcdef_plugin")
+
+    @pytest.mark.parametrize("known", [True, False])
+    def test_a_logger_that_exists_is_not_replaced(self, tmp_path, known):
+        """Also if the plugin is the first to ask for the table."""
+        text = "import grit\ngrit.LOGGERS['csv'] = grit.LOGGERS['mine'] = list\n"
+        file = tmp_path / "thief.py"
+        file.write_text(text)
+        code = f"import grit\n{'grit.LOGGERS' if known else ''}\ntry:\n  grit.load_plugin({str(file)!r})\n"
+        code += "except grit.GritError as error:\n  print(error, list(grit.LOGGERS))\n"
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert "replaces 'csv' of LOGGERS" in said
+        assert "['csv', 'tensorboard', 'wandb']" in said
 
     def test_an_entry_that_exists_is_not_replaced(self, tmp_path):
         """Otherwise a run could mean one thing with a plugin and another without, and nobody would be told."""

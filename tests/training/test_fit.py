@@ -9,10 +9,12 @@ import pytest
 pytest.importorskip("rdkit")
 
 from grit.datasets import from_csv
+from grit.datasets.own.molecule_tables import MoleculeTable
 from grit.datasets.own.task_inference import TaskKind
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
-from grit.training.fit import fit_folder, fit_table, prepare_table
+from grit.training.fit import fit as fit_table
+from grit.training.fit import fit_folder
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions
 from tests.training.small import SMALL
@@ -37,20 +39,16 @@ def fit(
     target: str = "y",
     task: TaskKind | None = None,
 ) -> GraphStore:
-    with fit_folder(run, resume=resume):
-        store = prepare_table(table, run, targets=[target], smiles=None, task=task, split=split, seed=0)
-        fit_table(
-            table,
-            run,
-            store,
-            preset="fast",
-            seed=0,
-            overrides=[*SMALL, "train.epochs=1"],
-            resume=resume,
-            options=OPTIONS,
-            with_forest=False,
-        )
-    return store
+    fit_table(
+        MoleculeTable(table, targets=target, task=task, split=split),
+        run,
+        preset="fast",
+        overrides=[*SMALL, "train.epochs=1"],
+        resume=resume,
+        options=OPTIONS,
+        with_forest=False,
+    )
+    return GraphStore.open(run / "data")
 
 
 def test_the_corrected_command_may_use_the_same_folder(tmp_path):
@@ -142,7 +140,7 @@ def test_what_was_learned_is_neither_overwritten_nor_deleted(tmp_path):
         fit(table, run)
     with pytest.raises(GritError, match="begun with another split"):
         fit(table, run, resume=True, split="random")
-    table.write_text("smiles,y,part\nCC,1.0,train\n")
+    table.write_text("smiles,y,z,part\nCC,1.0,2.0,train\n")
     with pytest.raises(GritError, match="begun with another"):
         fit(table, run, resume=True)
     with pytest.raises(GritError, match="another table, target"):
@@ -169,3 +167,19 @@ def test_two_fits_of_one_folder(tmp_path):
     table, run = write_table(tmp_path / "a.csv"), tmp_path / "run"
     with fit_folder(run, resume=False), pytest.raises(GritError, match="another process is working in the run folder"):
         fit(table, run)
+
+
+def test_torchrun_is_told_what_to_do_instead(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(
+        GritError, match=r"one process: start it without torchrun.*grit train own-default dataset=STORE"
+    ):
+        fit(write_table(tmp_path / "a.csv"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mistake_in_the_file_of_a_split_is_found_before_the_work(tmp_path):
+    (tmp_path / "split.json").write_text('{"train": [0, 0]}')
+    with pytest.raises(GritError, match="names the row 0 twice"):
+        MoleculeTable(write_table(tmp_path / "a.csv"), targets="y", split=f"file:{tmp_path / 'split.json'}")

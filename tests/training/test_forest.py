@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 
+pytest.importorskip("rdkit")
+
 from grit.graphs.schema import TaskSpec
-from grit.training.forest import constant_outputs, forest_outputs
+from grit.training.forest import constant_outputs, forest_outputs, packed_fingerprints
 
 SMILES = ["C" * (k % 8 + 1) + ("O" if k % 2 else "N") for k in range(40)]
+TRAIN, TEST = (np.unpackbits(packed_fingerprints(part), axis=1) for part in (SMILES[:30], SMILES[30:]))
 
 
 def test_constants():
@@ -25,25 +28,23 @@ def classes_of_length():
 def test_forests():
     has_oxygen = np.array([[float("O" in each)] for each in SMILES])
     binary = TaskSpec(kind="binary", targets=("a",), classes=("0", "1"), loss="cross_entropy", metric="auroc")
-    outputs = forest_outputs(binary, SMILES[:30], has_oxygen[:30], SMILES[30:])
+    outputs = forest_outputs(binary, TRAIN, has_oxygen[:30], TEST)
     assert outputs.shape == (10, 1)
     assert ((outputs > 0.5) == has_oxygen[30:]).all()
     several = TaskSpec(kind="multilabel", targets=("a", "b"), loss="cross_entropy", metric="ap")
     y = np.concatenate([has_oxygen, 1 - has_oxygen], 1)
     y[::5, 1] = np.nan
-    outputs = forest_outputs(several, SMILES[:30], y[:30], SMILES[30:])
+    outputs = forest_outputs(several, TRAIN, y[:30], TEST)
     assert ((outputs > 0.5) == np.concatenate([has_oxygen, 1 - has_oxygen], 1)[30:]).all()
     classes = TaskSpec(
         kind="multiclass", targets=("a",), classes=("x", "y", "z"), loss="cross_entropy", metric="accuracy"
     )
-    outputs = forest_outputs(classes, SMILES[:30], 2 * has_oxygen[:30], SMILES[30:])
+    outputs = forest_outputs(classes, TRAIN, 2 * has_oxygen[:30], TEST)
     assert outputs.shape == (10, 3)
     assert (outputs[:, 1] == 0).all()
-    one, same, other = (
-        forest_outputs(binary, SMILES[:30], 1 - classes_of_length(), SMILES[30:], seed) for seed in (1, 1, 2)
-    )
+    one, same, other = (forest_outputs(binary, TRAIN, 1 - classes_of_length(), TEST, seed) for seed in (1, 1, 2))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
     numbers = TaskSpec(kind="regression", targets=("a",), loss="l1", metric="mae")
     length = np.array([[float(len(each))] for each in SMILES])
-    assert np.abs(forest_outputs(numbers, SMILES[:30], length[:30], SMILES[30:]) - length[30:]).mean() < 1.0
+    assert np.abs(forest_outputs(numbers, TRAIN, length[:30], TEST) - length[30:]).mean() < 1.0

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import grit
-from grit.cli.training_text import print_several
+from grit.cli.print_training import print_several
 from grit.datasets import from_pyg
 from grit.training.checkpoint import read_checkpoint, write_checkpoint
 from grit.training.run_folder import RunFolder

@@ -17,8 +17,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Runs side by side: settings that differ, figures, learning curves, and a test of the difference."""
-    from grit.cli.compare_text import comparison_json, print_compared, save_curves
     from grit.cli.picture_files import check_picture
+    from grit.cli.print_compare import comparison_json, print_compared, save_curves
     from grit.training.comparison import read_runs
 
     if out is not None:

@@ -29,7 +29,7 @@ def datasets(
     plugin: Plugins = None,
 ) -> None:
     """List data sets, show one beside its published statistics, build one, or verify that one is still what was built."""
-    from grit.cli import datasets_text as text
+    from grit.cli import print_datasets as text
     from grit.datasets import BuildOptions
     from grit.errors import GritError
 

@@ -3,6 +3,6 @@
 
 def doctor() -> None:
     """Say what this installation can do: versions, kernels, threads, data."""
-    from grit.cli.doctor_text import print_report
+    from grit.cli.print_doctor import print_report
 
     print_report()

@@ -19,7 +19,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure a trained run on a split of its data."""
-    from grit.cli.training_text import prediction_command
+    from grit.cli.print_training import prediction_command
     from grit.datasets import load as load_data
     from grit.training.predictor import load
 

@@ -1,12 +1,15 @@
 """``grit fit DATA.csv --target COLUMN``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from grit.cli.json_text import json_text
 from grit.cli.options import Compile, Device, Json, Log, Plugins, Resume, Workers, plugin_override
+
+if TYPE_CHECKING:
+    from grit.datasets.own.task_inference import TaskKind
 
 
 def fit(
@@ -31,23 +34,33 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Train a predictor on your own table of SMILES, and compare it with simple ones."""
-    from grit.cli.fit_text import fit_and_show
+    from functools import partial
+
+    from grit.cli.print_training import print_comparison, say_to, saying_how_to_go_on
+    from grit.cli.progress_bar import counting
+    from grit.cli.training_progress import watching
+    from grit.datasets.own.molecule_tables import MoleculeTable
+    from grit.training.fit import fit as fit_table
     from grit.training.train import RunOptions
 
-    found = fit_and_show(
-        data,
-        run or Path("runs") / data.name.split(".")[0],
-        targets=target,
-        smiles=smiles,
-        task=task,
-        split=split,
-        preset=preset,
-        seed=seed,
-        overrides=[*(overrides or []), *plugin_override(plugin)],
-        resume=resume,
-        forest=forest,
-        options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),
-        quiet=as_json,
-    )
+    say, folder = say_to(as_json), run or Path("runs") / data.name.split(".")[0]
+    with saying_how_to_go_on():
+        result, found, skipped = fit_table(
+            MoleculeTable(
+                data, targets=target, smiles=smiles, task=cast("TaskKind | None", task), split=split, seed=seed
+            ),
+            folder,
+            preset=preset,
+            overrides=[*(overrides or []), *plugin_override(plugin)],
+            resume=resume,
+            with_forest=forest,
+            options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),
+            reading=counting("reading molecules"),
+            watching=partial(watching, quiet=as_json),
+            say=say,
+        )
     if as_json:
-        print(json_text(found))
+        print(json_text({**result, "constant": found.constant, "forest": found.forest, "skipped": skipped}))
+        return
+    print_comparison(result["metric"], found)
+    say(f"Next: grit predict {folder / 'model'} INPUT.csv -o OUT.csv")

@@ -26,7 +26,7 @@ def rrwp(
     matrices: Annotated[bool, typer.Option("--matrices", help="Also show the probabilities as heat maps.")] = False,
 ) -> None:
     """Draw a molecule or a graph with its relative random walk probabilities."""
-    from grit.cli.plot_text import plot_rrwp
+    from grit.cli.print_plot import plot_rrwp
 
     plot_rrwp(source, out, steps, matrices=matrices)
 
@@ -43,6 +43,6 @@ def attention(
     ] = None,
 ) -> None:
     """Draw a molecule with the attention weights of a trained run."""
-    from grit.cli.plot_text import plot_attention
+    from grit.cli.print_plot import plot_attention
 
     plot_attention(run, smiles, out, layer, head, atom)

@@ -24,22 +24,17 @@ def predict(
     For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
     each of them.
     """
-    from grit.cli.progress_bar import progress_bar
+    from grit.cli.progress_bar import counting
     from grit.datasets import DATASETS
     from grit.datasets import load as load_data
     from grit.training.predict_table import predict_stored, predict_table
     from grit.training.predictor import load
 
     predictor = load(run, device)
-    with progress_bar() as bar:
-        task = bar.add_task("predicting", total=None)
-
-        def advance(rows: int) -> None:
-            bar.advance(task, rows)
-
+    with counting("predicting") as progress:
         if source.is_dir() or str(source) in DATASETS:
             store = load_data(str(source), root)
-            rows = predict_stored(predictor, store, out, probabilities=probabilities, progress=advance)
+            rows = predict_stored(predictor, store, out, probabilities=probabilities, progress=progress)
             without = 0
         else:
             rows, without = predict_table(
@@ -49,6 +44,6 @@ def predict(
                 smiles=smiles,
                 probabilities=probabilities,
                 processes=processes or None,
-                progress=advance,
+                progress=progress,
             )
     print(f"{out}: {rows:,} rows, {without:,} without a prediction" + (" (see prediction_note)" if without else ""))

@@ -16,7 +16,7 @@ def reproduce(
     root: Root = None,
 ) -> None:
     """Run an experiment of the paper, its table beside the paper's. Stopped with Ctrl-C, the same command goes on."""
-    from grit.cli.reproduce_text import list_studies, run_study
+    from grit.cli.print_reproduce import list_studies, run_study
 
     if name is None:
         list_studies()

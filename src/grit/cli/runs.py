@@ -18,7 +18,7 @@ def runs(
     as_json: Json = False,
 ) -> None:
     """List the runs below some folders: what they trained, how far they are, and how good."""
-    from grit.cli.runs_text import print_runs
+    from grit.cli.print_runs import print_runs
     from grit.training.run_list import list_runs
 
     found = list_runs(folders or [Path("runs")], sort)

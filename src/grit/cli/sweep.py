@@ -22,7 +22,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train all combinations of a grid of settings; the same command goes on with what is left."""
-    from grit.cli.sweep_text import list_sweep, sweep_and_show
+    from grit.cli.print_sweep import list_sweep, sweep_and_show
     from grit.training.sweep import check_sweep
     from grit.training.sweep_file import read_sweep
     from grit.training.train import RunOptions

@@ -35,7 +35,7 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a recipe, and test it at the epoch that is best on validation."""
-    from grit.cli.training_text import parse_seeds, print_several, say_to, train_and_show
+    from grit.cli.print_training import parse_seeds, print_several, say_to, train_and_show
     from grit.errors import GritError
     from grit.recipe.load import load_recipe, load_saved_recipe, scale_warmup
     from grit.recipe.load import recipes as names

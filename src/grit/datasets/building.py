@@ -115,7 +115,7 @@ def build(
         graphs=benchmark.schema,
         task=benchmark.task,
         source=", ".join(file.url or file.name for file in source.files) or source.name,
-        molecules=benchmark.molecules,
+        molecules=benchmark.featuriser,
         built={
             "source": source.name,
             "note": source.note,

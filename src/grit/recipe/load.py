@@ -5,6 +5,7 @@ A file that says ``base: zinc``, or ``base: mine.yaml``, names only what it chan
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,7 +18,7 @@ from grit.models import MODELS
 from grit.recipe.bounded_yaml import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
 from grit.recipe.config import Recipe, without_baseline
 from grit.recipe.model_config import model_config, parse_model
-from grit.recipe.plugins import load_plugin
+from grit.recipe.plugins import load_installed_plugins, load_plugin
 
 _MAX_LINES = 10  # of mistakes that one message lists
 _MAX_BASES = 20  # files, each the base of the one before
@@ -48,6 +49,9 @@ def load_saved_recipe(path: Path, *overrides: str) -> Recipe:
     for plugin in names:
         if not plugin.endswith(".py"):
             load_plugin(plugin)
+    with suppress(GritError):
+        return parse_recipe(tree, where=f"recipe {str(path)!r}")
+    load_installed_plugins()  # which the command line has done: an entry of one may be what is missing
     try:
         return parse_recipe(tree, where=f"recipe {str(path)!r}")
     except GritError as error:

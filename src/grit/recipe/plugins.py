@@ -36,7 +36,7 @@ from grit.nn.norm import NORMS
 
 GROUP = "grit.plugins"
 
-# By the names of a run's recipe, or of its data, entries of these decide what the run computes.
+# By the names of a run's recipe, or of its data, entries of these decide what the run computes and what it writes.
 _TABLES: dict[str, dict[str, Any]] = {
     "ATTENTIONS": ATTENTIONS,
     "DATASETS": DATASETS,
@@ -51,6 +51,8 @@ _TABLES: dict[str, dict[str, Any]] = {
     "STATISTICS": STATISTICS,
 }
 
+# As it was when it was guarded: what a table of a higher layer held before the plugin that first asked for it.
+_at_first: dict[str, dict[str, Any]] = {}
 _loaded: dict[Path, ModuleType] = {}
 
 # What somebody else's code may raise; not what stops any program, such as Ctrl-C or the end of the memory.
@@ -67,6 +69,11 @@ _RAISED = (
     TypeError,
     ValueError,
 )
+
+
+def guard(name: str, table: dict[str, Any]) -> None:
+    """Keep the entries of another table from being replaced by plugins."""
+    _TABLES[name], _at_first[name] = table, dict(table)
 
 
 def load_plugin(name: str, beside: Path | None = None) -> None:
@@ -96,8 +103,13 @@ def load_plugin(name: str, beside: Path | None = None) -> None:
 
 def load_installed_plugins() -> None:
     """Import the plugins of installed packages."""
-    for point in entry_points(group=GROUP):
-        load_plugin(point.module)
+    for name in installed_plugins():
+        load_plugin(name)
+
+
+def installed_plugins() -> list[str]:
+    """The modules that installed packages name as plugins."""
+    return [point.module for point in entry_points(group=GROUP)]
 
 
 class _Replaced(GritError):
@@ -111,15 +123,17 @@ def _adding(name: str) -> Iterator[None]:
     try:
         yield
         for table, entries in _TABLES.items():
-            replaced = [key for key, entry in before[table].items() if entries.get(key) is not entry]
+            first = before[table] if table in before else _at_first[table]
+            replaced = [key for key, entry in first.items() if entries.get(key) is not entry]
             if replaced:
                 raise _Replaced(
                     f"the plugin {name!r} replaces {replaced[0]!r} of {table}. Give its entry another name."
                 )
     except _RAISED:
         for table, entries in _TABLES.items():
+            first = before[table] if table in before else _at_first[table]
             entries.clear()
-            entries.update(before[table])
+            entries.update(first)
         raise
 
 

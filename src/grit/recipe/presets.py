@@ -15,7 +15,7 @@ def check_preset(preset: str) -> None:
 
 
 def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: str | None = None) -> Recipe:
-    """The recipe ``own-PRESET``, fitted to the level of the data.
+    """The recipe ``own-PRESET``, fitted to the level of the data as far as the model has options for that.
 
     Args:
         preset: ``fast``, ``default`` or ``paper``.
@@ -24,6 +24,9 @@ def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: st
         dataset: Folder of the store, for the record; the data itself is given to `train`.
     """
     check_preset(preset)
-    level = [] if schema.level == "graph" else ["model.pooling=none", "model.head=mlp"]
-    recipe = load_recipe(f"own-{preset}", *level, *overrides)
+    level = {} if schema.level == "graph" else {"pooling": "none", "head": "mlp"}
+    naming = [each for each in overrides if each.partition("=")[0].strip() in ("model.name", "baseline", "plugins")]
+    known = load_recipe(f"own-{preset}", *naming).model.options()
+    fitted = [f"model.{key}={value}" for key, value in level.items() if key in known]
+    recipe = load_recipe(f"own-{preset}", *fitted, *overrides)
     return recipe if dataset is None else recipe.model_copy(update={"dataset": dataset})

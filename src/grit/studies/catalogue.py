@@ -1,7 +1,9 @@
 """The table of studies. A study's file is imported when it is run, because several need heavy packages."""
 
+import difflib
 from importlib import import_module
 
+from grit.errors import GritError
 from grit.studies.study import Study, Workbench
 
 
@@ -43,3 +45,12 @@ STUDIES: dict[str, Study] = {
         "runtime.comparison", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"
     ),
 }
+
+
+def find_study(name: str) -> Study:
+    """The entry of that name."""
+    if name not in STUDIES:
+        near = difflib.get_close_matches(name, STUDIES, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise GritError(f"unknown study {name!r}{hint}. `grit reproduce` lists them.")
+    return STUDIES[name]

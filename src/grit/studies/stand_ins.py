@@ -54,7 +54,7 @@ def stand_in_store(name: str, sizes: tuple[int, int, int]) -> GraphStore:
         graphs=benchmark.schema,
         task=benchmark.task,
         splits={split: np.arange(ends[place], ends[place + 1]) for place, split in enumerate(SPLITS)},
-        molecules=benchmark.molecules,
+        molecules=benchmark.featuriser,
     )
 
 

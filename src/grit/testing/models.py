@@ -164,7 +164,7 @@ def _check_orders(rules: Rules, case: _Case) -> None:
     rules.close("the order in which edges are listed makes no difference", listed, here)
 
 
-_DRAWS = 200
+_DRAWS = 64
 
 
 def _mean_of_draws(model: nn.Module, batch: PairBatch) -> Tensor:

@@ -10,12 +10,15 @@ from typing import Any
 
 import torch
 
+from grit.recipe.plugins import installed_plugins
+
 
 def environment() -> dict[str, Any]:
-    """Versions, commit, machine and command of this process."""
+    """Versions, installed plugins, commit, machine and command of this process."""
     packages = ("torch-grit", "torch", "torch-geometric", "numpy", "lightning-fabric", "safetensors", "rdkit")
     return {
         "packages": {name: _version(name) for name in packages},
+        "plugins": installed_plugins(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processors": os.cpu_count(),

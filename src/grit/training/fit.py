@@ -2,26 +2,28 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from grit.datasets.own.molecule_tables import from_csv, how_built, smiles_column
-from grit.datasets.own.task_inference import TaskKind
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.own.molecule_tables import MoleculeStore, MoleculeTable
+from grit.datasets.pipeline.write_store import RowProgress
 from grit.errors import GritError
 from grit.graphs.chunk import Array
+from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema
 from grit.graphs.store import GraphStore
 from grit.graphs.store_format import read_manifest
 from grit.graphs.store_place import tidy
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
-from grit.training.forest import constant_outputs, forest_outputs
+from grit.training.device import check_device
+from grit.training.forest import constant_outputs, forest_outputs, packed_fingerprints
+from grit.training.loggers import RunLog
 from grit.training.loop import Event
 from grit.training.run_folder import LOCK, RunFolder, refuse_others
-from grit.training.train import RunOptions, train
+from grit.training.train import RunOptions, refuse_several_processes, train
 
 _MADE_BY = "fit"
 
@@ -34,18 +36,69 @@ class Comparison(NamedTuple):
     forest: dict[str, float] | None
 
 
-def prepare_table(
-    path: Path,
+class FitResult(NamedTuple):
+    """What a fit gives: the content of ``result.json``, the comparison, and how many rows could not be used."""
+
+    result: dict[str, Any]
+    comparison: Comparison
+    skipped: int
+
+
+def fit(
+    table: MoleculeTable,
     run: Path,
     *,
-    targets: Sequence[str],
-    smiles: str | None,
-    task: TaskKind | None,
-    split: str,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> GraphStore:
+    preset: str = "default",
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    with_forest: bool = True,
+    options: RunOptions | None = None,
+    reading: AbstractContextManager[RowProgress] | None = None,
+    watching: Callable[[str], AbstractContextManager[Callable[[Event], None]]] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> FitResult:
+    """Train a predictor on a table of molecules, and compare it with simple ones on its test split.
+
+    Args:
+        table: The table. Its seed is that of the model, too.
+        run: The run folder: the table becomes a store in ``data``, the model is in ``model``.
+        preset: ``fast``, ``default`` or ``paper``.
+        overrides: Changes to the preset.
+        resume: Whether to go on with an existing folder.
+        with_forest: Whether to compare with a random forest on fingerprints.
+        options: Device, workers, loggers.
+        reading: Entered while molecules are read; gives what is told the number of rows done.
+        watching: Called with the name of the metric and entered while the model is trained; gives what is told of every step.
+        say: Told of what the user should know, a sentence at a time.
+    """
+    options = RunOptions() if options is None else options
+    refuse_several_processes(
+        "grit fit runs in one process: start it without torchrun. To train with several, make a store of the table "
+        "(grit.datasets.from_csv(..., out=STORE)), then start grit train own-default dataset=STORE with torchrun."
+    )
+    # An error in any of these before the work, not after it.
+    check_device(options.device)
+    RunLog(options.log)
+    schema = GraphSchema(node=OGB_ATOM, edge=OGB_BOND)
+    recipe = preset_recipe(preset, schema, f"train.seed={table.seed}", *overrides, dataset=str(run / "data"))
+    with fit_folder(run, resume=resume):
+        with reading or nullcontext() as progress:
+            store, fingerprints = _prepared(table, run, with_forest, progress, say)
+        sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
+        say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
+        if store.manifest.skipped:
+            say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
+        with watching(recipe.task(store.task).metric) if watching else nullcontext() as watch:
+            result = train(recipe, run / "model", store=store, resume=resume, options=options, watch=watch, say=say)
+        if with_forest and fingerprints is None:  # the molecules were read by an earlier process
+            fingerprints = packed_fingerprints(table.smiles_of(store))
+        compared = compare(store, result.get("test", {}), fingerprints, table.seed)
+    return FitResult(result, compared, store.manifest.skipped)
+
+
+def _prepared(
+    table: MoleculeTable, run: Path, with_fingerprints: bool, progress: RowProgress | None, say: Callable[[str], None]
+) -> MoleculeStore:
     """The table as a store inside the run folder.
 
     One that is there already is used if it was made of the same table in the same way. If not, it is made again, unless a
@@ -56,25 +109,15 @@ def prepare_table(
     if trained or out.exists():
         try:
             store = GraphStore.open(out)
-            _check_same(store, run, path, targets, smiles, task, split, seed)
+            _check_same(store, run, table)
         except GritError:
             if trained:
                 raise
             _check_made_by_fit(out)
         else:
-            return store
-    return from_csv(
-        path,
-        targets=targets,
-        smiles=smiles,
-        task=task,
-        split=split,
-        seed=seed,
-        out=out,
-        overwrite=True,
-        made_by=_MADE_BY,
-        progress=progress,
-        say=say,
+            return MoleculeStore(store, None)
+    return table.to_store(
+        out, overwrite=True, made_by=_MADE_BY, with_fingerprints=with_fingerprints, progress=progress, say=say
     )
 
 
@@ -113,22 +156,11 @@ def _check_made_by_fit(out: Path) -> None:
         )
 
 
-def _check_same(
-    store: GraphStore,
-    run: Path,
-    path: Path,
-    targets: Sequence[str],
-    smiles: str | None,
-    task: TaskKind | None,
-    split: str,
-    seed: int,
-) -> None:
+def _check_same(store: GraphStore, run: Path, table: MoleculeTable) -> None:
     """Raise if a store was made of another table, or otherwise than is asked for now."""
     built = store.manifest.built
-    column = smiles if smiles is not None else smiles_column(TextTable(path))
-    now = how_built(path, column, task, split, seed)
-    changed = [name for name, value in now.items() if built.get(name, value) != value]
-    changed += ["target"] if store.task.targets != tuple(targets) else []
+    changed = [name for name, value in table.how_built().items() if built.get(name, value) != value]
+    changed += ["target"] if store.task.targets != table.targets else []
     if changed:
         raise GritError(
             f"the run {str(run)!r} was begun with another {', '.join(changed)}. Repeat the command as it was to go on, or begin "
@@ -136,44 +168,13 @@ def _check_same(
         )
 
 
-def fit_table(
-    path: Path,
-    run: Path,
-    store: GraphStore,
-    *,
-    preset: str,
-    seed: int,
-    overrides: Sequence[str] = (),
-    resume: bool = False,
-    options: RunOptions | None = None,
-    watch: Callable[[Event], None] | None = None,
-    say: Callable[[str], None] | None = None,
-    with_forest: bool = True,
-) -> tuple[dict[str, Any], Comparison]:
-    """Train on a prepared table and compare on its test split."""
-    recipe = preset_recipe(preset, store.schema, f"train.seed={seed}", *overrides, dataset=str(run / "data"))
-    result = train(recipe, run / "model", store=store, resume=resume, options=options, watch=watch, say=say)
-    smiles = smiles_of_rows(path, store, store.manifest.built.get("smiles")) if with_forest else None
-    return result, compare(store, result.get("test", {}), smiles, seed)
-
-
-def compare(store: GraphStore, model: dict[str, float], smiles: Sequence[str] | None, seed: int) -> Comparison:
-    """Metrics of simple predictors on the test split; the forest if the SMILES of all graphs are given."""
+def compare(store: GraphStore, model: dict[str, float], fingerprints: Array | None, seed: int) -> Comparison:
+    """Metrics of simple predictors on the test split; the forest if the packed fingerprints of all graphs are given."""
     train_part, test_part = store.split("train"), store.split("test")
     y_train, y_test = store.targets(train_part).astype(np.float64), store.targets(test_part).astype(np.float64)
     task = Task(store.task)
     constant = task.metrics(constant_outputs(store.task, y_train, len(y_test)), y_test)
-    if smiles is None:
+    if fingerprints is None:
         return Comparison(model, constant, None)
-    picked = [[smiles[number] for number in part.tolist()] for part in (train_part, test_part)]
-    return Comparison(
-        model, constant, task.metrics(forest_outputs(store.task, picked[0], y_train, picked[1], seed), y_test)
-    )
-
-
-def smiles_of_rows(path: Path, store: GraphStore, column: str | None) -> list[str]:
-    """The SMILES of every graph of a store that was made from a table."""
-    name = column if column is not None else smiles_column(TextTable(path))
-    by_row = {row.number: row.fields[name] for row in TextTable(path, [name]).rows()}
-    rows: Array = store.rows
-    return [by_row[int(row)] for row in rows]
+    x_train, x_test = (np.unpackbits(fingerprints[part], axis=1) for part in (train_part, test_part))
+    return Comparison(model, constant, task.metrics(forest_outputs(store.task, x_train, y_train, x_test, seed), y_test))

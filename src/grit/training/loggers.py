@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from grit.errors import GritError, shown
 from grit.files.whole_file import write_text
 from grit.recipe.config import Recipe
+from grit.recipe.plugins import guard
 from grit.training.checkpoint import rng_tensors, set_rng
 from grit.training.run_folder import RunFolder
 
@@ -185,6 +186,7 @@ class WandbLogger:
 
 
 LOGGERS: dict[str, Callable[[], Logger]] = {"csv": CsvLogger, "tensorboard": TensorboardLogger, "wandb": WandbLogger}
+guard("LOGGERS", LOGGERS)
 
 
 class RunLog:

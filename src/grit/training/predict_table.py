@@ -68,8 +68,9 @@ def predict_table(
     Returns:
         Rows, and rows without a prediction.
     """
-    column = smiles if smiles is not None else smiles_column(TextTable(path))
-    table = TextTable(path, [column])
+    table = TextTable(path)
+    column = smiles if smiles is not None else smiles_column(table)
+    table.need([column])
     names = output_columns(predictor, probabilities)
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:

@@ -19,7 +19,7 @@ from grit.training.loggers import RunLog
 from grit.training.run_folder import RunFolder
 from grit.training.seeds import SeedResults, summarise
 from grit.training.sweep_file import SweepRun
-from grit.training.train import RunOptions, check_same
+from grit.training.train import RunOptions, check_same, refuse_several_processes
 
 Train = Callable[[SweepRun, Path, GraphStore], dict[str, Any]]
 
@@ -56,6 +56,7 @@ class Combination:
 
 def check_sweep(runs: Sequence[SweepRun], folder: Path, options: RunOptions) -> dict[str, GraphStore]:
     """The data of all runs by name; an error if any of the runs could not begin or go on."""
+    refuse_several_processes("grit sweep runs in one process. Start single runs with torchrun and grit train.")
     check_device(options.device)
     RunLog(options.log)
     if (folder / "config.yaml").exists():

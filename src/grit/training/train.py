@@ -228,7 +228,7 @@ def _run(loop: TrainingLoop, goes_on: bool, log: RunLog, say: Callable[[str], No
 
 def make_fabric(precision: str, device: str = "auto") -> Fabric:
     """Device and processes: those that ``torchrun`` started, or this one."""
-    world = int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+    world = _world_size()
     strategy = DDPStrategy(find_unused_parameters=True) if world > 1 else "auto"
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if world > 1 else 1
     accelerator = (
@@ -253,6 +253,16 @@ def make_fabric(precision: str, device: str = "auto") -> Fabric:
     if world > 1:
         atexit.register(_leave_processes)
     return fabric
+
+
+def _world_size() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+
+
+def refuse_several_processes(message: str) -> None:
+    """Raise if ``torchrun`` started several processes, for work that one process does."""
+    if _world_size() > 1:
+        raise GritError(message)
 
 
 def _leave_processes() -> None:

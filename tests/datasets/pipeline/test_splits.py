@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grit
-from grit.datasets.pipeline.splits import file_split, named_split, random_split, scaffold_split
+from grit.datasets.pipeline.splits import file_split, named_split, random_split, read_split_file, scaffold_split
 
 
 @given(st.integers(3, 500), st.integers(0, 5))
@@ -64,7 +64,7 @@ def test_files(tmp_path):
     (tmp_path / "s.json").write_text(json.dumps({"train": [20, 10, 11], "valid": [12], "test": [15]}))
     (tmp_path / "s.csv").write_text("row,split\n20,train\n10,train\n11,train\n12,val\n15,test\n")
     for name in ("s.json", "s.csv"):
-        parts = file_split(tmp_path / name, rows)
+        parts = file_split(read_split_file(tmp_path / name, has_lines=False), rows)
         assert {name: part.tolist() for name, part in parts.items()} == {"train": [3, 0], "val": [1], "test": [2]}
 
 
@@ -82,7 +82,7 @@ def test_files(tmp_path):
 def test_rows_that_the_data_does_not_have(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(grit.GritError, match=message):
-        file_split(tmp_path / name, [0, 2], [2, 4], {0: 2, 1: 3, 2: 4})
+        file_split(read_split_file(tmp_path / name, has_lines=True), [0, 2], [2, 4], {0: 2, 1: 3, 2: 4})
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_rows_that_the_data_does_not_have(tmp_path, name, content, message):
 def test_bad_files(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(grit.GritError, match=message):
-        file_split(tmp_path / name, np.arange(3))
+        read_split_file(tmp_path / name, has_lines=False)
     with pytest.raises(grit.GritError, match="cannot read"):
-        file_split(tmp_path / "absent.json", np.arange(3))
+        read_split_file(tmp_path / "absent.json", has_lines=False)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["s.json", "s.csv"]))
@@ -114,6 +114,6 @@ def test_fuzz(tmp_path_factory, content, name):
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(content)
     try:
-        file_split(path, np.arange(5))
+        file_split(read_split_file(path, has_lines=False), np.arange(5))
     except grit.GritError:
         pass

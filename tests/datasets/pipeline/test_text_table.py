@@ -1,11 +1,12 @@
 import gzip
+import hashlib
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grit
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.pipeline.text_table import KeptRows, TextTable
 
 
 def table(tmp_path, content, columns=("smiles", "y"), name="t.csv"):
@@ -220,3 +221,29 @@ def test_fuzz(tmp_path_factory, content):
             assert sorted({row.line for row in rows}) == [row.line for row in rows]
         except grit.GritError:
             pass
+
+
+@pytest.mark.parametrize("ending", [b"", b"\0" * 100])
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_checksum_is_that_of_the_file(tmp_path, packed, ending):
+    """All bytes count: those after the last row, too, and of a gzipped file the packed ones."""
+    text = b"\xef\xbb\xbfsmiles,y\n" + b"CC,1\n" * 50_000
+    content = gzip.compress(text, mtime=0) + ending if packed else text
+    found = table(tmp_path, content)
+    assert sum(1 for _ in found.rows()) == 50_000
+    assert found.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_rows_cannot_be_read_twice_by_mistake(tmp_path):
+    found = table(tmp_path, "smiles,y\nCC,1\n")
+    assert len(list(found.rows())) == 1
+    with pytest.raises(RuntimeError, match="were read already"):
+        list(found.rows())
+
+
+def test_rows_that_are_kept_are_as_they_were_read(tmp_path):
+    lines = [*(f"C{'C' * (k % 40)},{k}" for k in range(1200)), "é😀,\x00\x7f", '"C', "a,b,c", ""]
+    content = "\n".join(["smiles,y", *lines]) + "\n"
+    kept = KeptRows(table(tmp_path, content).rows())
+    for _ in range(2):
+        assert list(kept) == list(table(tmp_path, content).rows())

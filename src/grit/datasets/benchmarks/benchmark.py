@@ -89,7 +89,7 @@ class Benchmark:
         task: What is predicted.
         published: Statistics to compare with.
         sources: Ways to build it, the official one first.
-        molecules: Entry of `grit.datasets.molecules.featurisers.FEATURISERS` that its graphs are made with; None if they are
+        featuriser: Entry of `grit.datasets.molecules.featurisers.FEATURISERS` that its graphs are made with; None if they are
             not molecules.
     """
 
@@ -99,7 +99,7 @@ class Benchmark:
     task: TaskSpec
     published: Published
     sources: tuple[Source, ...]
-    molecules: str | None = None
+    featuriser: str | None = None
 
     def __post_init__(self) -> None:
         if self.schema.num_outputs != self.task.num_outputs:

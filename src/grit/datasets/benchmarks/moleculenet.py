@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from grit.datasets.benchmarks.benchmark import Benchmark, BuildOptions, BuildPlan, Published, Source, regression
-from grit.datasets.molecules.smiles import murcko_scaffold, ogb_graph
+from grit.datasets.molecules.smiles import ogb_graph
 from grit.datasets.own.molecule_tables import molecule_schema
 from grit.datasets.own.task_inference import Targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
@@ -43,7 +43,7 @@ def _read(
     def choose(found: Collected) -> dict[str, Array]:
         return scaffold_split(found.scaffolds) if scaffold else random_split(found.count, options.seed or 0)
 
-    featurise = Featurise(graph=ogb_graph, scaffold=murcko_scaffold if scaffold else None)
+    featurise = Featurise(graph=ogb_graph, with_scaffolds=scaffold)
     return BuildPlan(None, molecule_pieces(rows(), featurise, options.num_processes), choose)
 
 
@@ -72,7 +72,7 @@ def _table(
         task=task,
         published=published,
         sources=sources,
-        molecules="ogb",
+        featuriser="ogb",
     )
 
 

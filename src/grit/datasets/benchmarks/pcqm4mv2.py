@@ -122,5 +122,5 @@ PCQM4MV2 = Benchmark(
         Source("official", (_ARCHIVE,), _read_official),
         Source("sample", (_SAMPLE,), _read_sample, "a sample with a random split, not the benchmark"),
     ),
-    molecules="ogb",
+    featuriser="ogb",
 )

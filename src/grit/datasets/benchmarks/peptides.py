@@ -132,7 +132,7 @@ PEPTIDES_FUNC = Benchmark(
     task=_FUNC_TASK,
     published=Published(graphs=15_535, nodes=150.94, edges=307.30),
     sources=(_source(_FUNC, ("labels",), _functions),),
-    molecules="ogb",
+    featuriser="ogb",
 )
 
 PEPTIDES_STRUCT = Benchmark(
@@ -142,5 +142,5 @@ PEPTIDES_STRUCT = Benchmark(
     task=_STRUCT_TASK,
     published=Published(graphs=15_535, nodes=150.94, edges=307.30),
     sources=(_source(_STRUCT, _SHAPES, _shapes),),
-    molecules="ogb",
+    featuriser="ogb",
 )

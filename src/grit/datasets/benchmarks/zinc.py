@@ -179,7 +179,7 @@ ZINC = Benchmark(
         Source("arrays", (SourceFile("zinc12k_graphs.npz"),), _read_arrays),
         Source("smiles", (SourceFile("zinc12k.tsv.gz"),), partial(_read_smiles, file="zinc12k.tsv.gz", num_labels=21)),
     ),
-    molecules="zinc-21",
+    featuriser="zinc-21",
 )
 
 ZINC_FULL = Benchmark(
@@ -194,5 +194,5 @@ ZINC_FULL = Benchmark(
             "smiles", (SourceFile("zinc_full.tsv.gz"),), partial(_read_smiles, file="zinc_full.tsv.gz", num_labels=28)
         ),
     ),
-    molecules="zinc-28",
+    featuriser="zinc-28",
 )

@@ -7,6 +7,7 @@ molecules of the ZINC benchmark's validation and test sets are left out. ``scrip
 import gzip
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from grit.datasets.benchmarks.benchmark import (
     consecutive,
 )
 from grit.datasets.benchmarks.zinc import ZINC
-from grit.datasets.molecules.smiles import zinc_graph, zinc_target
+from grit.datasets.molecules.smiles import read_smiles, zinc_graph, zinc_target
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.splits import SPLITS
 from grit.graphs.chunk import ArrayGraph
@@ -34,9 +35,10 @@ def bundled_smiles() -> list[str]:
     return gzip.decompress(packed).decode("ascii").split()
 
 
-def labelled_graph(smiles: str) -> ArrayGraph:
-    """The ZINC benchmark's graph of a molecule, with its target."""
-    return zinc_graph(smiles, num_labels=21)._replace(y=np.array([[zinc_target(smiles)]], dtype=np.float32))
+def labelled_graph(molecule: Any) -> ArrayGraph:
+    """The ZINC benchmark's graph of a molecule (see `FEATURISERS`), with its target."""
+    molecule = read_smiles(molecule) if isinstance(molecule, str) else molecule
+    return zinc_graph(molecule, num_labels=21)._replace(y=np.array([[zinc_target(molecule)]], dtype=np.float32))
 
 
 def _read(folder: Path, options: BuildOptions) -> BuildPlan:
@@ -59,5 +61,5 @@ ZINC_MINI = Benchmark(
     task=ZINC.task,
     published=Published(graphs=2_500, nodes=23.16, edges=49.83),
     sources=(Source("bundled", (), _read),),
-    molecules="zinc-21",
+    featuriser="zinc-21",
 )

@@ -1,7 +1,8 @@
-"""Molecules as graphs: SMILES to the features of OGB (PCQM4Mv2, Peptides) and of ZINC, ZINC's target, and scaffolds.
+"""Molecules as graphs: the features of OGB (PCQM4Mv2, Peptides) and of ZINC, ZINC's target, scaffolds and fingerprints.
 
-Every function takes a SMILES string and raises `GritError` with a reason short enough for a table of bad rows. RDKit is
-optional (`pip install 'torch-grit[mol]'`) and is imported by the first call, not by importing this module.
+`read_smiles` parses a SMILES. The others take the molecule that it gives, which they leave as it is, or a SMILES. They raise
+`GritError` with a reason short enough for a table of bad rows. RDKit is optional (`pip install 'torch-grit[mol]'`) and is
+imported by the first call, not by importing this module.
 """
 
 import importlib
@@ -100,50 +101,50 @@ def read_smiles(smiles: str) -> "Mol":
     return molecule
 
 
-def ogb_graph(smiles: str) -> ArrayGraph:
+def ogb_graph(molecule: "str | Mol") -> ArrayGraph:
     """The graph of `ogb.utils.smiles2graph` (OGB 1.3.6), features as in `OGB_ATOM` and `OGB_BOND`, `y` of shape (1, 0).
 
     Shapes:
         x (n, 9) and edge_attr (E, 3) uint8; edge_index (2, E) int32, each bond followed by its reverse.
     """
-    molecule = read_smiles(smiles)
-    atoms = [_ogb_atom(atom) for atom in molecule.GetAtoms()]
-    bonds = [_ogb_bond(bond) for bond in molecule.GetBonds()]
-    return _graph(molecule, atoms, bonds, num_bond_columns=3)
+    parsed = _parsed(molecule)
+    atoms = [_ogb_atom(atom) for atom in parsed.GetAtoms()]
+    bonds = [_ogb_bond(bond) for bond in parsed.GetBonds()]
+    return _graph(parsed, atoms, bonds, num_bond_columns=3)
 
 
-def zinc_graph(smiles: str, *, num_labels: int = len(ZINC_ATOMS)) -> ArrayGraph:
+def zinc_graph(molecule: "str | Mol", *, num_labels: int = len(ZINC_ATOMS)) -> ArrayGraph:
     """The graph of the ZINC benchmark: a Kekulé structure with implicit hydrogens, `y` of shape (1, 0).
 
     Args:
-        smiles: The molecule.
+        molecule: SMILES, or what `read_smiles` gives.
         num_labels: How many of `ZINC_ATOMS` may occur: 21 for ZINC-12k, 28 for ZINC-full.
 
     Shapes:
         x (n, 1) and edge_attr (E, 1) uint8; edge_index (2, E) int32, each bond followed by its reverse.
     """
-    molecule = read_smiles(smiles)
     chem = _rdkit("Chem")
+    copy = chem.Mol(_parsed(molecule))
     try:
         # Also turns the explicit hydrogen of [nH] into an implicit one: there is no label "N H1".
         with _rdkit("rdBase").BlockLogs():
-            chem.Kekulize(molecule, clearAromaticFlags=True)
+            chem.Kekulize(copy, clearAromaticFlags=True)
     except chem.MolSanitizeException as error:
         # RDKit's own aromaticity model does not always lead back to a Kekulé structure.
         raise GritError(shorten(str(error), width=100)) from error
-    atoms = [(_zinc_atom(atom, num_labels),) for atom in molecule.GetAtoms()]
-    bonds = [(_zinc_bond(bond),) for bond in molecule.GetBonds()]
-    return _graph(molecule, atoms, bonds, num_bond_columns=1)
+    atoms = [(_zinc_atom(atom, num_labels),) for atom in copy.GetAtoms()]
+    bonds = [(_zinc_bond(bond),) for bond in copy.GetBonds()]
+    return _graph(copy, atoms, bonds, num_bond_columns=1)
 
 
-def zinc_target(smiles: str) -> float:
+def zinc_target(molecule: "str | Mol") -> float:
     """ZINC's regression target, penalised logP with each term standardised over the benchmark.
 
         y = (logP - m_1) / s_1 - (SA - m_2) / s_2 - (cycle - m_3) / s_3
 
     The three means come together in one constant.
     """
-    terms = zinc_terms(smiles)
+    terms = zinc_terms(molecule)
     return (
         0.6976317963532803 * terms.logp
         - 1.1981676030421282 * terms.accessibility
@@ -152,20 +153,30 @@ def zinc_target(smiles: str) -> float:
     )
 
 
-def zinc_terms(smiles: str) -> ZincTerms:
+def zinc_terms(molecule: "str | Mol") -> ZincTerms:
     """The three terms of `zinc_target`."""
-    molecule = read_smiles(smiles)
+    copy = _rdkit("Chem").Mol(_parsed(molecule))  # on which the scores may note what they find
     return ZincTerms(
-        logp=float(_rdkit("Chem.Crippen").MolLogP(molecule)),
-        accessibility=float(_sa_scorer().calculateScore(molecule)),
-        cycle=max(0, _longest_basis_cycle(molecule) - 6),
+        logp=float(_rdkit("Chem.Crippen").MolLogP(copy)),
+        accessibility=float(_sa_scorer().calculateScore(copy)),
+        cycle=max(0, _longest_basis_cycle(copy) - 6),
     )
 
 
-def murcko_scaffold(smiles: str) -> str:
+def murcko_scaffold(molecule: "str | Mol") -> str:
     """The Bemis-Murcko scaffold (ring systems and what links them) as SMILES without stereo; "" where there is no ring."""
     murcko = _rdkit("Chem.Scaffolds.MurckoScaffold")
-    return str(murcko.MurckoScaffoldSmiles(mol=read_smiles(smiles), includeChirality=False))
+    return str(murcko.MurckoScaffoldSmiles(mol=_parsed(molecule), includeChirality=False))
+
+
+def morgan_fingerprint(molecule: "str | Mol") -> Array:
+    """The Morgan fingerprint of radius 2, (2048,) uint8: which surroundings of atoms there are."""
+    bits: Array = _morgan_generator().GetFingerprintAsNumPy(_parsed(molecule))
+    return bits
+
+
+def _parsed(molecule: "str | Mol") -> "Mol":
+    return read_smiles(molecule) if isinstance(molecule, str) else molecule
 
 
 def _rdkit(module: str) -> Any:
@@ -265,6 +276,11 @@ def _graph(
         edge_attr=np.repeat(np.array(bonds, dtype=np.uint8).reshape(-1, num_bond_columns), 2, axis=0),
         y=np.empty((1, 0), dtype=np.float32),
     )
+
+
+@cache
+def _morgan_generator() -> Any:
+    return _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=2048)
 
 
 @cache

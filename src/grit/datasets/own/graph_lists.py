@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from grit.datasets.own.molecule_tables import target_text
 from grit.datasets.own.node_masks import describe_division, node_splits
 from grit.datasets.own.task_inference import ColumnFacts, TaskKind, infer_targets
 from grit.datasets.pipeline.featurise_rows import Piece, batched
@@ -80,7 +79,7 @@ def from_pyg(
             raise GritError(
                 "some graphs carry train_mask, val_mask and test_mask and others do not; all must, or none."
             )
-        chunks.append(replace(_chunk(packed), node_split=divided))
+        chunks.append(replace(_chunk(packed, batch), node_split=divided))
         read += len(batch)
     if level is None:
         raise GritError("the list of graphs is empty; a data set needs at least one graph.")
@@ -186,24 +185,27 @@ def _level(packed: PackedGraphs) -> Any:
     return "graph" if packed.y.shape[0] == packed.num_graphs else "node"  # packing refuses any other number of rows
 
 
-def _chunk(packed: PackedGraphs) -> GraphChunk:
-    first = packed.node_ptr[:-1]
+def _chunk(packed: PackedGraphs, graphs: Sequence[Any]) -> GraphChunk:
+    """The graphs that were packed, which has checked them, with nodes numbered as they number them."""
     assert packed.y is not None
     labels: dict[str, Array] = {}
     if packed.label_index is not None:
-        graph = packed.graph_of_node[packed.label_index[0]]
-        labels["num_labels"] = torch.bincount(graph, minlength=len(packed)).numpy()
-        labels["label_index"] = (packed.label_index - first[graph]).numpy()
-    edges = packed.edge_ptr.diff()
+        pairs = [data.edge_label_index for data in graphs]
+        labels = {"num_labels": np.array([each.shape[1] for each in pairs]), "label_index": _side_by_side(pairs)}
     return GraphChunk(
         num_nodes=packed.nodes_per_graph.numpy(),
-        num_edges=edges.numpy(),
+        num_edges=packed.edge_ptr.diff().numpy(),
         x=packed.x.numpy(),
-        edge_index=(packed.edge_index - torch.repeat_interleave(first, edges)).numpy(),
+        edge_index=_side_by_side([data.edge_index for data in graphs]),
         edge_attr=packed.edge_attr.numpy(),
         y=packed.y.numpy(),
         **labels,
     )
+
+
+def _side_by_side(indices: Sequence[torch.Tensor]) -> Array:
+    whole: Array = torch.cat([index.long().cpu() for index in indices], 1).numpy()
+    return whole
 
 
 def _features(name: str, values: Array) -> Features:
@@ -226,9 +228,8 @@ def _task_of(y: Array, kind: TaskKind | None) -> TaskSpec:
     facts = [ColumnFacts(name) for name in names]
     for fact, column in zip(facts, y.T, strict=True):
         values, counts = np.unique(column[~np.isnan(column)] if y.dtype.kind == "f" else column, return_counts=True)
-        texts = [target_text(value) for value in values.tolist()]
-        for text in texts:
-            fact.see(text)
+        for value in values.tolist():
+            fact.see(value)
         # The distinct values decide; only how many there are in all matters beyond them.
         fact.present = fact.numbers = int(counts.sum())
         fact.whole = fact.present if y.dtype.kind in "iu" else 0

@@ -1,25 +1,142 @@
-"""Your own molecules: a table of SMILES, or a list of them. Graphs of your own are in `grit.datasets.own.graph_lists`."""
+"""Your own molecules: a table of SMILES, or a list of them. Graphs of your own are in `grit.datasets.own.graph_lists`.
 
-import hashlib
+A row of a table is read once and its SMILES parsed once. It is a `TableRow` of text, then a `MoleculeRow` with numbers as
+targets, then, in a worker process, an RDKit molecule from which its graph, scaffold and fingerprint come, in a `Piece`.
+"""
+
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from grit.datasets.molecules.smiles import murcko_scaffold, ogb_graph, why_no_smiles
-from grit.datasets.own.task_inference import ColumnFacts, TaskKind, infer_targets
-from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, default_processes, molecule_pieces
-from grit.datasets.pipeline.splits import file_split, named_split, random_split, scaffold_split
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.molecules.smiles import ogb_graph, why_no_smiles
+from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
+from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
+from grit.datasets.pipeline.splits import (
+    SplitFile,
+    file_split,
+    named_split,
+    random_split,
+    read_split_file,
+    scaffold_split,
+)
+from grit.datasets.pipeline.text_table import KeptRows, TableRow, TextTable
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
 from grit.errors import GritError, shown
-from grit.files.ordinary_file import check_ordinary
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
+
+
+class MoleculeStore(NamedTuple):
+    """Molecules as graphs, and the Morgan fingerprint of each in packed bits, (n, 256), if that was asked for."""
+
+    store: GraphStore
+    fingerprints: Array | None
+
+
+class MoleculeTable:
+    """A table of molecules, and what to make of it. The header is read at once, the rows when they are needed, once.
+
+    Args:
+        path: CSV or TSV, possibly gzipped, with a header.
+        targets: Column or columns to predict; blanks are missing labels.
+        smiles: Column of SMILES; found by its name if not given.
+        task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
+        split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
+        seed: Of the random split.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        targets: str | Sequence[str],
+        smiles: str | None = None,
+        task: TaskKind | None = None,
+        split: str = "random",
+        seed: int = 0,
+    ) -> None:
+        self.path, self.task, self.split, self.seed = Path(path), task, split, seed
+        self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
+        self._table = TextTable(self.path)
+        self.smiles = smiles if smiles is not None else smiles_column(self._table)
+        repeated = [name for name in self.targets if self.targets.count(name) > 1 or name == self.smiles]
+        if repeated:
+            raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
+        self._split_file = _split_file(split, has_lines=True)
+        self._split_column = split.removeprefix("column:") if split.startswith("column:") else None
+        others = () if self._split_column is None else (self._split_column,)
+        self._table.need(list(dict.fromkeys([self.smiles, *self.targets, *others])))
+
+    @cached_property
+    def _content(self) -> tuple[KeptRows, list[ColumnFacts]]:
+        facts = [ColumnFacts(name) for name in self.targets]
+
+        def seen() -> Iterator[TableRow]:
+            for row in self._table.rows():
+                if row.reason is None:
+                    for fact in facts:
+                        fact.see(row.fields[fact.name])
+                yield row
+
+        return KeptRows(seen()), facts
+
+    def how_built(self) -> dict[str, str]:
+        """What a store of the table records of its making, by which a resumed fit knows it again."""
+        file = self._split_file
+        _ = self._content  # the checksum is known once all rows were read
+        return {
+            "smiles": self.smiles,
+            "task": self.task or "inferred",
+            "split": self.split if file is None else "file",
+            "seed": str(self.seed),
+            "table": self._table.sha256,
+            **({} if file is None else {"split file": file.sha256}),
+        }
+
+    def smiles_of(self, store: GraphStore) -> list[str]:
+        """The SMILES of every graph of a store that was made from the table."""
+        by_row = {row.number: row.fields[self.smiles] for row in self._content[0]}
+        return [by_row[row] for row in store.rows.tolist()]
+
+    def to_store(
+        self,
+        out: str | Path | None = None,
+        *,
+        overwrite: bool = False,
+        made_by: str = "from_csv",
+        with_fingerprints: bool = False,
+        processes: int | None = None,
+        progress: RowProgress | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> MoleculeStore:
+        """Turn the molecules into graphs; the arguments are those of `from_csv`."""
+        kept, facts = self._content
+        targets = infer_targets(facts, self.task)
+        if say is not None:
+            names = ", ".join(self.targets)
+            say(f"SMILES from the column {self.smiles!r}; {targets.task.kind} of {names} ({targets.why}).")
+        places: dict[int, tuple[int | None, str]] = {}
+        if self.split not in ("random", "scaffold"):
+            column = self._split_column
+            places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
+        name, built = self.path.name, {**self.how_built(), "made_by": made_by}
+        schema = molecule_schema(targets.task)
+        return _store(
+            (self._molecule(row, targets) for row in kept),
+            Description(name.split(".")[0], schema, targets.task, source=name, molecules="ogb", built=built),
+            _split_chooser(self.split, self._split_file, self.seed, places, str(self.path)),
+            Featurise(ogb_graph, with_scaffolds=self.split == "scaffold", with_fingerprints=with_fingerprints),
+            _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
+        )
+
+    def _molecule(self, row: TableRow, targets: Targets) -> MoleculeRow:
+        y, reason = ((), row.reason) if row.reason else targets.parse(row.fields[name] for name in self.targets)
+        return MoleculeRow(row.number, row.fields[self.smiles], y, reason, row.line)
 
 
 def from_csv(
@@ -40,12 +157,12 @@ def from_csv(
     """Molecules from a table.
 
     Args:
-        path: CSV or TSV, possibly gzipped, with a header.
-        targets: Column or columns to predict; blanks are missing labels.
-        smiles: Column of SMILES; found by its name if not given.
-        task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
-        split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
-        seed: Of the random split.
+        path: See `MoleculeTable`, as are the next five.
+        targets: See `MoleculeTable`.
+        smiles: See `MoleculeTable`.
+        task: See `MoleculeTable`.
+        split: See `MoleculeTable`.
+        seed: See `MoleculeTable`.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
         made_by: What the store says about who made it.
@@ -53,62 +170,10 @@ def from_csv(
         progress: Called with the number of rows done since the last call.
         say: Told what was inferred, a sentence at a time. Without it, rows that cannot be used give a warning.
     """
-    path = Path(path)
-    names = [targets] if isinstance(targets, str) else list(targets)
-    column = smiles if smiles is not None else smiles_column(TextTable(path))
-    split_column = split.removeprefix("column:") if split.startswith("column:") else None
-    _check_columns(column, names)
-    table = TextTable(path, list(dict.fromkeys([column, *names, *([split_column] if split_column else [])])))
-    facts = [ColumnFacts(name) for name in names]
-    for row in table.rows():
-        if row.reason is None:
-            for fact in facts:
-                fact.see(row.fields[fact.name])
-    parsed = infer_targets(facts, task)
-    if say is not None:
-        say(f"SMILES from the column {column!r}; {parsed.task.kind} of {', '.join(names)} ({parsed.why}).")
-    places: dict[int, tuple[int, str]] = {}
-
-    def rows() -> Iterator[MoleculeRow]:
-        for row in table.rows():
-            if split not in ("random", "scaffold"):
-                places[row.number] = row.line, row.fields[split_column] if split_column else ""
-            y, reason = ((), row.reason) if row.reason else parsed.parse(row.fields[name] for name in names)
-            yield MoleculeRow(row.number, row.fields[column], y, reason, row.line)
-
-    chooser = _split_chooser(split, seed, places, str(path))
-    pieces = molecule_pieces(rows(), _featurise(split), processes or default_processes())
-    description = Description(
-        name=path.name.split(".")[0],
-        graphs=molecule_schema(parsed.task),
-        task=parsed.task,
-        source=path.name,
-        molecules="ogb",
-        built={**how_built(path, column, task, split, seed), "made_by": made_by},
-    )
-    store = collect(
-        pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite, progress=progress
-    )
-    _tell_unused(store, say)
-    return store
-
-
-def how_built(path: Path, smiles: str, task: TaskKind | None, split: str, seed: int) -> dict[str, str]:
-    """What a store of a table records of its making, by which a resumed fit knows it again."""
-    kind = "file" if split.startswith("file:") else split
-    built = {"smiles": smiles, "task": task or "inferred", "split": kind, "seed": str(seed), "table": _sha256(path)}
-    if kind == "file":
-        file = Path(split.removeprefix("file:"))
-        try:
-            built["split file"] = _sha256(file)
-        except OSError as error:
-            raise GritError(f"cannot read the split file {str(file)!r}: {error}") from None
-    return built
-
-
-def _sha256(path: Path) -> str:
-    with check_ordinary(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    table = MoleculeTable(path, targets=targets, smiles=smiles, task=task, split=split, seed=seed)
+    return table.to_store(
+        out, overwrite=overwrite, made_by=made_by, processes=processes, progress=progress, say=say
+    ).store
 
 
 def from_smiles(
@@ -129,39 +194,64 @@ def from_smiles(
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != len(smiles):
         raise GritError(f"y has shape {np.shape(y)}, expected one row for each of {len(smiles)} molecules.")
-    names = ["y"] if values.shape[1] == 1 else [f"y{column}" for column in range(values.shape[1])]
-    texts = [[target_text(value) for value in row] for row in values.tolist()]
-    facts = [ColumnFacts(each) for each in names]
-    for row in texts:
-        for fact, text in zip(facts, row, strict=True):
-            fact.see(text)
-    parsed = infer_targets(facts, task)
-
-    def rows() -> Iterator[MoleculeRow]:
-        for number, (each, row) in enumerate(zip(smiles, texts, strict=True)):
-            target, reason = parsed.parse(row)
-            yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
-
-    description = Description(
-        name=name,
-        graphs=molecule_schema(parsed.task),
-        task=parsed.task,
-        source="a list of SMILES",
-        molecules="ogb",
-        counted="entry",
-    )
     if split.startswith("column:"):
         raise GritError(f"a list of SMILES has no columns, so that split={split!r} cannot be.")
-    chooser = _split_chooser(split, seed, dict.fromkeys(range(len(smiles)), (None, "")), name)
-    pieces = molecule_pieces(rows(), _featurise(split), processes or default_processes())
-    store = collect(pieces, description, chooser, out=None if out is None else Path(out), overwrite=overwrite)
+    split_file = _split_file(split, has_lines=False)
+    facts = [ColumnFacts(f"y{column}" if values.shape[1] > 1 else "y") for column in range(values.shape[1])]
+    cells = cells_of(values)
+    for row in cells:
+        for fact, cell in zip(facts, row, strict=True):
+            fact.see(cell)
+    targets = infer_targets(facts, task)
+
+    def rows() -> Iterator[MoleculeRow]:
+        for number, (each, row) in enumerate(zip(smiles, cells, strict=True)):
+            target, reason = targets.parse(row)
+            yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
+
+    schema, source = molecule_schema(targets.task), "a list of SMILES"
+    return _store(
+        rows(),
+        Description(name, schema, targets.task, source=source, molecules="ogb", counted="entry"),
+        _split_chooser(split, split_file, seed, dict.fromkeys(range(len(smiles)), (None, "")), name),
+        Featurise(ogb_graph, with_scaffolds=split == "scaffold"),
+        _Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
+    ).store
+
+
+class _Making(NamedTuple):
+    """Where a store goes, how it is made, and who is told."""
+
+    out: Path | None
+    overwrite: bool
+    processes: int
+    progress: RowProgress | None
+    say: Callable[[str], None] | None
+
+
+def _store(
+    rows: Iterable[MoleculeRow],
+    description: Description,
+    choose_splits: Callable[[Collected], dict[str, Array]],
+    featurise: Featurise,
+    making: _Making,
+) -> MoleculeStore:
+    fingerprints: list[Array] = []
+
+    def pieces() -> Iterator[Piece]:
+        for piece in molecule_pieces(rows, featurise, making.processes):
+            fingerprints.extend([] if piece.fingerprints is None else [piece.fingerprints])
+            yield piece
+
+    out, overwrite, _, progress, say = making
+    store = collect(pieces(), description, choose_splits, out=out, overwrite=overwrite, progress=progress)
     _tell_unused(store, say)
-    return store
+    return MoleculeStore(store, np.concatenate(fingerprints) if fingerprints else None)
 
 
 def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
     """Rows that gave no graph and graphs that are in no split: nobody should have to look for them."""
-    tell = say if say is not None else partial(warnings.warn, stacklevel=4)
+    tell = say if say is not None else partial(warnings.warn, stacklevel=5)
     in_a_split = np.unique(np.concatenate([*store.splits.values(), np.zeros(0, dtype=np.int64)])).size
     if in_a_split < len(store):
         tell(f"{len(store) - in_a_split:,} of {len(store):,} molecules are in no split, and will not be used.")
@@ -191,40 +281,30 @@ def smiles_column(table: TextTable) -> str:
     return candidates[0]
 
 
-def _check_columns(smiles: str, targets: list[str]) -> None:
-    repeated = [name for name in targets if targets.count(name) > 1 or name == smiles]
-    if repeated:
-        raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
-
-
-def _featurise(split: str) -> Featurise:
-    return Featurise(graph=ogb_graph, scaffold=murcko_scaffold if split == "scaffold" else None)
+def _split_file(split: str, *, has_lines: bool) -> SplitFile | None:
+    """The file that a split names, if it does; an error if there is no such way to split."""
+    if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
+        raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")
+    if not split.startswith("file:"):
+        return None
+    return read_split_file(Path(split.removeprefix("file:")), has_lines=has_lines)
 
 
 def _split_chooser(
-    split: str, seed: int, places: Mapping[int, tuple[int | None, str]], where: str
+    split: str, file: SplitFile | None, seed: int, places: Mapping[int, tuple[int | None, str]], where: str
 ) -> Callable[[Collected], dict[str, Array]]:
-    """How to split; ``places`` gives for each row its line and the name of its split, once the rows were read."""
+    """How to split; ``places`` gives for each row its line and the name of its split."""
 
     def choose(found: Collected) -> dict[str, Array]:
         if split == "random":
             return random_split(found.count, seed)
         if split == "scaffold":
             return scaffold_split(found.scaffolds)
-        picked = [places[row] for row in found.rows.tolist() if row in places]
+        picked = [places[row] for row in found.rows.tolist()]
         lines = [line for line, _ in picked if line is not None]
-        if split.startswith("column:"):
+        if file is None:
             return named_split([name for _, name in picked], lines, where)
         known = {row: row if line is None else line for row, (line, _) in places.items()}
-        return file_split(Path(split.removeprefix("file:")), found.rows.tolist(), lines, known)
+        return file_split(file, found.rows.tolist(), lines, known)
 
-    if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
-        raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")
     return choose
-
-
-def target_text(value: Any) -> str:
-    """A target as a table would hold it; blank where it is missing."""
-    if value is None or value != value:
-        return ""
-    return str(int(value)) if isinstance(value, bool) else str(value)

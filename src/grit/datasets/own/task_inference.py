@@ -9,7 +9,11 @@ import numpy as np
 
 from grit.datasets.pipeline.text_table import MISSING
 from grit.errors import GritError, shorten, shown
+from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec
+
+Cell = str | float
+"""A target as it comes: the text of a table, blank where it is missing, or a number, NaN where it is."""
 
 TaskKind = Literal["regression", "binary", "multiclass", "multilabel"]
 TASK_KINDS = ("regression", "binary", "multiclass", "multilabel")
@@ -30,17 +34,17 @@ class ColumnFacts:
     whole: int = 0
     distinct: set[str] = field(default_factory=set)
 
-    def see(self, text: str) -> None:
+    def see(self, cell: Cell) -> None:
         """Take note of one value."""
-        if is_missing(text):
+        if is_missing(cell):
             return
         self.present += 1
         if len(self.distinct) <= _MANY:
-            self.distinct.add(text)
-        number = _number(text)
-        if number is not None:
+            self.distinct.add(cell_text(cell))
+        if _number(cell) is not None:
             self.numbers += 1
-            self.whole += text.strip().lstrip("+-").isdecimal()  # 2.0 and 2e0 look measured, 2 may be a class
+            # 2.0 and 2e0 look measured, 2 may be a class
+            self.whole += cell.strip().lstrip("+-").isdecimal() if isinstance(cell, str) else isinstance(cell, int)
 
     @property
     def is_numeric(self) -> bool:
@@ -64,7 +68,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Targets:
-    """A task, and how the text of a row becomes numbers for it.
+    """A task, and how the cells of a row become numbers for it.
 
     Attributes:
         task: What is predicted.
@@ -74,19 +78,22 @@ class Targets:
     task: TaskSpec
     why: str
 
-    def parse(self, texts: Iterable[str]) -> tuple[tuple[float, ...], str | None]:
+    def parse(self, cells: Iterable[Cell]) -> tuple[tuple[float, ...], str | None]:
         """The targets of a row, NaN where missing, and the reason why they cannot be used, if so."""
         values = []
-        for name, text in zip(self.task.targets, texts, strict=True):
-            if is_missing(text):
+        for name, cell in zip(self.task.targets, cells, strict=True):
+            if is_missing(cell):
                 values.append(nan)
                 continue
-            value = self._value(text)
+            value = self._value(cell)
             if value is None:
                 expected = "a number" if self.task.kind == "regression" else f"one of {', '.join(self._classes[:5])}"
-                return (), f"{name} is {shown(text)}, expected {expected}"
+                return (), f"{name} is {shown(cell_text(cell))}, expected {expected}"
             if not _fits(value):
-                return (), f"{name} is {shown(text)}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
+                return (
+                    (),
+                    f"{name} is {shown(cell_text(cell))}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column",
+                )
             values.append(value)
         if all(value != value for value in values):
             return (), "no target has a value"
@@ -96,19 +103,32 @@ class Targets:
     def _classes(self) -> tuple[str, ...]:
         return self.task.classes or ("0", "1")
 
-    def _value(self, text: str) -> float | None:
+    def _value(self, cell: Cell) -> float | None:
+        number = _number(cell)
         if self.task.kind == "regression":
-            return _number(text)
-        if text in self._classes:
-            return float(self._classes.index(text))
-        number = _number(text)  # 1.0 for the class 1
+            return number
+        if cell in self._classes:
+            return float(self._classes.index(str(cell)))
+        # 1.0 for the class 1
         matches = [place for place, name in enumerate(self._classes) if number is not None and _number(name) == number]
         return float(matches[0]) if matches else None
 
 
-def is_missing(text: str) -> bool:
-    """Whether a field stands for no value."""
-    return text.strip().lower() in MISSING
+def is_missing(cell: Cell) -> bool:
+    """Whether a cell stands for no value."""
+    return cell.strip().lower() in MISSING if isinstance(cell, str) else cell != cell
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as a table would hold it."""
+    return str(int(cell)) if isinstance(cell, bool) else str(cell)
+
+
+def cells_of(values: Array) -> list[list[Cell]]:
+    """The rows of an array of targets, (n, T): numbers where it holds numbers, else texts, blank for None."""
+    if values.dtype.kind in "iufb":
+        return values.tolist()  # type: ignore[no-any-return]
+    return [["" if each is None or each != each else cell_text(each) for each in row] for row in values.tolist()]
 
 
 def infer_targets(columns: Sequence[ColumnFacts], kind: TaskKind | None = None) -> Targets:
@@ -188,12 +208,13 @@ def _example(column: ColumnFacts) -> str:
     return sorted(text for text in column.distinct if _number(text) is None)[0]
 
 
-def _number(text: str) -> float | None:
+def _number(cell: Cell) -> float | None:
     try:
-        value = float(text)
+        value = float(cell)
     except ValueError:
         return None
-    return value if isfinite(value) and "_" not in text else None  # 1_000 is a number in Python alone
+    is_number = isfinite(value) and not (isinstance(cell, str) and "_" in cell)  # 1_000 is a number in Python alone
+    return value if is_number else None
 
 
 def _fits(value: float) -> bool:

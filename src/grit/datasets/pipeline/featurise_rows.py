@@ -10,11 +10,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import connection
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from grit.datasets.molecules.smiles import read_smiles
+from grit.datasets.molecules.smiles import morgan_fingerprint, murcko_scaffold, read_smiles
 from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
 from grit.graphs.store_format import SkippedRow
@@ -33,12 +33,14 @@ class Piece(NamedTuple):
         rows: Number of the source row of each graph.
         skipped: Rows that gave none.
         scaffolds: Bemis-Murcko scaffold of each graph, where asked for.
+        fingerprints: Morgan fingerprint of each graph in packed bits, (B, 256), where asked for.
     """
 
     chunk: GraphChunk | None
     rows: Array
     skipped: list[SkippedRow]
     scaffolds: list[str]
+    fingerprints: Array | None = None
 
 
 class MoleculeRow(NamedTuple):
@@ -61,37 +63,43 @@ class MoleculeRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Featurise:
-    """What a worker process does with SMILES.
+    """What a worker process does with rows: each SMILES is parsed once, and all that is asked for comes from that molecule.
 
     Attributes:
-        graph: SMILES -> graph, raising `GritError` with the reason where there is none. Targets that it computes come
-            before those of the row.
-        scaffold: SMILES -> scaffold, or None if no scaffolds are needed.
+        graph: Molecule -> graph, raising `GritError` with the reason where there is none; see `FEATURISERS`. Targets that it
+            computes come before those of the row.
+        with_scaffolds: Whether scaffolds are needed.
+        with_fingerprints: Whether fingerprints are.
     """
 
-    graph: Callable[[str], ArrayGraph]
-    scaffold: Callable[[str], str] | None = None
+    graph: Callable[[Any], ArrayGraph]
+    with_scaffolds: bool = False
+    with_fingerprints: bool = False
 
     def __call__(self, rows: list[MoleculeRow]) -> Piece:
         """Turn rows into a `Piece`."""
-        graphs, numbers, skipped, scaffolds = [], [], [], []
+        graphs, numbers, skipped, scaffolds, fingerprints = [], [], [], [], []
         for row in rows:
             line = row.row if row.line is None else row.line
             if row.reason is not None:
                 skipped.append(SkippedRow(line, row.smiles, row.reason))
                 continue
             try:
-                graph = self.graph(row.smiles)
-                scaffold = "" if self.scaffold is None else self.scaffold(row.smiles)
+                molecule = read_smiles(row.smiles)
+                graph = self.graph(molecule)
             except GritError as error:
                 skipped.append(SkippedRow(line, row.smiles, str(error)))
                 continue
             given = np.array([row.y], dtype=np.float32).reshape(1, -1)
             graphs.append(graph._replace(y=np.concatenate([graph.y.astype(np.float32), given], axis=1)))
             numbers.append(row.row)
-            scaffolds.append(scaffold)
+            if self.with_scaffolds:
+                scaffolds.append(murcko_scaffold(molecule))
+            if self.with_fingerprints:
+                fingerprints.append(np.packbits(morgan_fingerprint(molecule)))
         chunk = GraphChunk.of(graphs) if graphs else None
-        return Piece(chunk, np.array(numbers, dtype=np.int64), skipped, scaffolds if self.scaffold else [])
+        packed = np.stack(fingerprints) if fingerprints else None
+        return Piece(chunk, np.array(numbers, dtype=np.int64), skipped, scaffolds, packed)
 
 
 def molecule_pieces(rows: Iterable[MoleculeRow], featurise: Featurise, processes: int) -> Iterator[Piece]:

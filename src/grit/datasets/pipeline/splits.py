@@ -7,11 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from grit.datasets.pipeline.text_table import TextTable
 from grit.errors import GritError
+from grit.files.ordinary_file import check_ordinary
 from grit.graphs.chunk import Array
 
 SPLITS = ("train", "val", "test")
@@ -75,45 +77,70 @@ def named_split(names: Sequence[str], lines: Sequence[int], where: str) -> dict[
     return {name: np.array(members, dtype=np.int64) for name, members in parts.items()}
 
 
+class SplitFile(NamedTuple):
+    """The members of splits by their number, which counts each ``row`` (0 is the first below the header) or ``line``."""
+
+    path: Path
+    sha256: str
+    counted: str
+    members: dict[str, list[int]]
+
+
+def read_split_file(path: Path, *, has_lines: bool) -> SplitFile:
+    """Read a split file.
+
+    Args:
+        path: JSON ``{"train": [0, 1, ...], "val": [...], "test": [...]}`` with numbers of rows; or a CSV with the columns
+            ``row``, the same number, or ``line``, the line in the file, and ``split``.
+        has_lines: Whether the source is a text file, so that its lines have numbers.
+    """
+    try:
+        check_ordinary(path)
+        file = _json_split(path) if path.suffix == ".json" else _csv_split(path, has_lines)
+    except GritError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise GritError(f"cannot read the split file {str(path)!r}: {error}") from None
+    repeated = [number for number, count in Counter(chain.from_iterable(file.members.values())).items() if count > 1]
+    if repeated:
+        raise GritError(f"{str(path)!r} names the {file.counted} {repeated[0]} twice.")
+    return file
+
+
 def file_split(
-    path: Path, rows: Sequence[int], lines: Sequence[int] = (), places: Mapping[int, int] | None = None
+    file: SplitFile, rows: Sequence[int], lines: Sequence[int] = (), places: Mapping[int, int] | None = None
 ) -> dict[str, Array]:
     """From a file that names rows of the source. Graphs whose row it does not name belong to no split.
 
     Args:
-        path: JSON ``{"train": [0, 1, ...], "val": [...], "test": [...]}`` with numbers of rows, of which 0 is the first below
-            the header; or a CSV with the columns ``row``, the same number, or ``line``, the line in the file, and ``split``.
+        file: From `read_split_file`.
         rows: Number of the row of each graph.
         lines: Line of each graph, where the source is a text file.
         places: Line of every row of the source by its number, also of rows without a graph; if given, a row that the source
             does not have is an error.
     """
-    if path.suffix == ".json":
-        counted, wanted = "row", _json_split(path)
-    else:
-        counted = "line" if lines and "line" in TextTable(path).header else "row"
-        wanted = _csv_split(path, counted)
+    counted = file.counted
     graph_of = {int(number): graph for graph, number in enumerate(lines if counted == "line" else rows)}
-    repeated = [number for number, count in Counter(chain.from_iterable(wanted.values())).items() if count > 1]
-    if repeated:
-        raise GritError(f"{str(path)!r} names the {counted} {repeated[0]} twice.")
     if places is not None:
         known = set(places.values() if counted == "line" else places)
-        absent = [number for number in chain.from_iterable(wanted.values()) if number not in known]
+        absent = [number for number in chain.from_iterable(file.members.values()) if number not in known]
         if absent:
             raise GritError(
-                f"{str(path)!r} names the {counted} {absent[0]}, which the data does not have: its {counted}s are "
+                f"{str(file.path)!r} names the {counted} {absent[0]}, which the data does not have: its {counted}s are "
                 f"{min(known)} to {max(known)} ({len(absent)} such in all)."
             )
     return {
-        name: np.array([graph_of[number] for number in wanted.get(name, []) if number in graph_of], dtype=np.int64)
+        name: np.array([graph_of[each] for each in file.members.get(name, []) if each in graph_of], dtype=np.int64)
         for name in SPLITS
     }
 
 
-def _csv_split(path: Path, counted: str) -> dict[str, list[int]]:
+def _csv_split(path: Path, has_lines: bool) -> SplitFile:
+    table = TextTable(path)
+    counted = "line" if has_lines and "line" in table.header else "row"
+    table.need([counted, "split"])
     split: dict[str, list[int]] = defaultdict(list)
-    for entry in TextTable(path, [counted, "split"]).rows():
+    for entry in table.rows():
         if entry.reason == "empty line":
             continue
         name = _NAMES.get(entry.fields["split"].lower())
@@ -121,14 +148,12 @@ def _csv_split(path: Path, counted: str) -> dict[str, list[int]]:
             reason = entry.reason or f"expected a {counted} number and train, val or test"
             raise GritError(f"{str(path)!r}: line {entry.line}: {reason}.")
         split[name].append(int(entry.fields[counted]))
-    return split
+    return SplitFile(path, table.sha256, counted, split)
 
 
-def _json_split(path: Path) -> dict[str, list[int]]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise GritError(f"cannot read the split file {str(path)!r}: {error}") from None
+def _json_split(path: Path) -> SplitFile:
+    text = path.read_bytes()
+    content = json.loads(text.decode())
     if not isinstance(content, dict):
         raise GritError(f'{str(path)!r} must be of the form {{"train": [...], "val": [...], "test": [...]}}.')
     split: dict[str, list[int]] = {}
@@ -137,7 +162,7 @@ def _json_split(path: Path) -> dict[str, list[int]]:
         if known is None or not isinstance(rows, list) or not all(type(row) is int for row in rows):
             raise GritError(f"{str(path)!r}: {name!r} must be train, val or test with a list of row numbers.")
         split[known] = [*split.get(known, []), *rows]
-    return split
+    return SplitFile(path, hashlib.sha256(text).hexdigest(), "row", split)
 
 
 def _cut(order: Array, fractions: tuple[float, float, float]) -> dict[str, Array]:

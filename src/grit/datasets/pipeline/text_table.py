@@ -1,14 +1,17 @@
-"""Reading tables of text (CSV, TSV, plain or gzipped) row by row, whoever wrote them."""
+"""Reading tables of text (CSV, TSV, plain or gzipped) row by row, once, whoever wrote them."""
 
 import csv
 import gzip
+import hashlib
 import io
+import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from grit.datasets.pipeline.featurise_rows import batched
 from grit.datasets.pipeline.records import MAX_CHARACTERS, Record, read_records
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
@@ -35,8 +38,19 @@ class TableRow(NamedTuple):
     reason: str | None
 
 
+class KeptRows:
+    """Rows in memory, to be gone through again and again. Compressed, they need less room than the file does."""
+
+    def __init__(self, rows: Iterable[TableRow]) -> None:
+        self._blocks = [zlib.compress(json.dumps(block).encode(), 1) for block in batched(rows, 512)]
+
+    def __iter__(self) -> Iterator[TableRow]:
+        for block in self._blocks:
+            yield from (TableRow(*row) for row in json.loads(zlib.decompress(block)))
+
+
 class TextTable:
-    """A text table with a header.
+    """A text table with a header. The file is opened once: the header is read at once, the rows when they are asked for.
 
     Row numbers count every row below the header, empty ones too. A byte-order mark, Windows line ends, quotes, and
     cells over several lines are all understood; `grit.datasets.pipeline.records` says what becomes of a missing quote.
@@ -48,16 +62,28 @@ class TextTable:
 
     def __init__(self, path: Path, columns: Sequence[str] = ()) -> None:
         self.path = path
-        self.header, self.delimiter = self._read_header()
+        self._digest = hashlib.sha256()
+        self._lines: Iterator[str] | None = self._read_lines()
+        self.header, self.delimiter = self._read_header(next(self._lines, ""))
+        self.need(columns)
+
+    def need(self, columns: Sequence[str]) -> None:
+        """Choose the columns that rows will have; each must be there exactly once."""
         for column in columns:
             self._check_column(column)
         self.columns = tuple(columns)
         self._places = {column: self.header.index(column) for column in columns}
 
+    @property
+    def sha256(self) -> str:
+        """Of all bytes of the file, once all rows were read."""
+        return self._digest.hexdigest()
+
     def records(self) -> Iterator[Record]:
-        """All rows with all their fields, as they stand."""
-        lines = self._lines()
-        next(lines, None)
+        """All rows with all their fields, as they stand; they can be read once."""
+        lines, self._lines = self._lines, None
+        if lines is None:
+            raise RuntimeError(f"the rows of {str(self.path)!r} were read already")
         for record in read_records(lines, self.delimiter, len(self.header)):
             yield record._replace(fields=[unguarded(field) if field[:1] == "'" else field for field in record.fields])
 
@@ -83,8 +109,7 @@ class TextTable:
         count = len(cells[broken[0]].splitlines())
         return f"a line break inside the cell {broken[0]!r}, which goes over {count} lines; is there a quote too many?"
 
-    def _read_header(self) -> tuple[list[str], str]:
-        first = next(self._lines(), "")
+    def _read_header(self, first: str) -> tuple[list[str], str]:
         if "\0" in first:
             raise self._unreadable("line 1 holds NUL characters, as UTF-16 and binary files do. Save it as UTF-8")
         delimiter = "\t" if ".tsv" in self.path.suffixes else max(_DELIMITERS, key=first.count)
@@ -101,11 +126,12 @@ class TextTable:
             )
         return names, delimiter
 
-    def _lines(self) -> Iterator[str]:
+    def _read_lines(self) -> Iterator[str]:
         """The lines with their ends. Of one that is far too long its beginning, so that its length shows."""
         number = 0
         try:
-            with _open(self.path) as file:
+            with _HashedFile(check_ordinary(self.path), self._digest) as raw:
+                file = _as_text(io.BufferedReader(raw))
                 while line := file.readline(MAX_CHARACTERS + 1):
                     number += 1
                     if not line.isascii():
@@ -132,9 +158,20 @@ class TextTable:
         return GritError(f"cannot read the table {str(self.path)!r}: {what}.")
 
 
-def _open(path: Path) -> io.TextIOWrapper:
-    with check_ordinary(path).open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
-    binary = gzip.GzipFile(path) if is_gzip else path.open("rb")
-    # Bytes that are no UTF-8 pass as lone surrogates, which `_lines` finds: so it can name the line.
+class _HashedFile(io.FileIO):
+    """A file that tells a digest of all bytes that are read from it."""
+
+    def __init__(self, path: Path, digest: "hashlib._Hash") -> None:
+        super().__init__(path)
+        self._digest = digest
+
+    def readinto(self, buffer: Any) -> int:
+        count = super().readinto(buffer)
+        self._digest.update(memoryview(buffer)[:count])
+        return count
+
+
+def _as_text(file: io.BufferedReader) -> io.TextIOWrapper:
+    binary = gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+    # Bytes that are no UTF-8 pass as lone surrogates, which `_read_lines` finds: so it can name the line.
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")

@@ -10,7 +10,7 @@ from rich.text import Text
 from grit.cli.ascii_plot import MARKS, text_plot
 from grit.cli.json_text import json_text
 from grit.cli.picture_files import save
-from grit.cli.runs_text import figure
+from grit.cli.print_runs import figure
 from grit.drawing.learning_curves import learning_curves_figure
 from grit.training.comparison import ComparedRun, SeedGroup, differences, group_tests, seed_groups, why_no_test
 from grit.training.seeds import SeedResults

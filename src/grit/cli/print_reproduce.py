@@ -1,6 +1,5 @@
 """What ``grit reproduce`` prints."""
 
-import difflib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from grit.cli.progress_bar import progress_bar
 from grit.errors import GritError
 from grit.studies import STUDIES, Workbench
+from grit.studies.catalogue import find_study
 from grit.studies.study import length
 
 
@@ -22,14 +22,11 @@ def list_studies() -> None:
 
 def run_study(name: str, settings: Sequence[str], budget: str, run: Path | None, root: Path | None) -> None:
     """Run one, and say what it made."""
-    if name not in STUDIES:
-        near = difflib.get_close_matches(name, STUDIES, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise GritError(f"unknown study {name!r}{hint}. `grit reproduce` lists them.")
+    study = find_study(name)
     folder = Path("runs") / f"{name}-{budget}" if run is None else run
     bench = Workbench(folder, budget, root, say=print, track=_track, options=_parse(settings), free=STUDIES[name].free)
     try:
-        STUDIES[name].run(bench)
+        study.run(bench)
     except KeyboardInterrupt:
         print(f"stopped; what was done is kept in {folder}. The same command goes on.", file=sys.stderr)
         raise

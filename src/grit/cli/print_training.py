@@ -14,12 +14,11 @@ from grit.cli.training_progress import watching
 from grit.datasets import load
 from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
-from grit.learning.metrics import METRICS
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
 from grit.training.initial_weights import InitPart
 from grit.training.run_list import model_name
-from grit.training.seeds import SeedResults, p_value, summarise
+from grit.training.seeds import seeds_beside_paper
 from grit.training.train import RunOptions, train
 
 
@@ -108,24 +107,16 @@ def prediction_command(run: Path, molecules: str | None, store: str | Path | Non
 
 def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) -> None:
     """Mean and deviation of several seeds beside the paper's figure."""
-    metric = results[0]["metric"]
-    values = [result["test"][metric] for result in results]
-    scale = 100.0 if METRICS[metric].in_percent else 1.0
-    ours = summarise([scale * value for value in values])
-    summary: dict[str, Any] = {"metric": metric, "values": values, "mean": ours.mean, "sd": ours.sd, "runs": ours.runs}
-    paper = recipe.paper
-    if paper is not None and paper.mean is not None and paper.sd is not None and ours.runs > 1:
-        theirs = SeedResults(paper.mean, paper.sd, 4)
-        summary["paper"] = {"mean": paper.mean, "sd": paper.sd, "runs": 4}
-        summary["p_better_than_paper"] = p_value(ours, theirs, higher_is_better=METRICS[metric].higher_is_better)
+    found = seeds_beside_paper(recipe, results)
     if as_json:
-        print(json_text(summary))
+        print(json_text(found))
         return
-    _plain(f"{ours.runs} seeds: {metric} {ours.mean:.4f} ± {ours.sd:.4f}")
-    if "paper" in summary and paper is not None:
+    _plain(f"{found['runs']} seeds: {found['metric']} {found['mean']:.4f} ± {found['sd']:.4f}")
+    if "paper" in found:
+        paper = found["paper"]
         _plain(
-            f"the paper: {paper.mean} ± {paper.sd} (4 seeds); one-tailed t-test that these runs are better: "
-            f"p = {summary['p_better_than_paper']:.3g}"
+            f"the paper: {paper['mean']} ± {paper['sd']} ({paper['runs']} seeds); one-tailed t-test that these runs are better: "
+            f"p = {found['p_better_than_paper']:.3g}"
         )
 
 

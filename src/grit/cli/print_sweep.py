@@ -1,7 +1,6 @@
 """What ``grit sweep`` prints."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -12,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grit.cli.json_text import json_text
+from grit.cli.print_training import say_to
 from grit.cli.training_progress import watching
-from grit.cli.training_text import say_to
 from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
 from grit.training.run_folder import RunFolder
@@ -44,8 +43,6 @@ def sweep_and_show(
     runs: Sequence[SweepRun], folder: Path, stores: dict[str, GraphStore], options: RunOptions, quiet: bool
 ) -> None:
     """Train what is left, and show the combinations with the best first."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise GritError("grit sweep runs in one process. Start single runs with torchrun and grit train.")
     say = say_to(quiet)
 
     def train_one(run: SweepRun, place: Path, store: GraphStore) -> dict[str, Any]:
