@@ -383,5 +383,5 @@ def test_a_preset_for_nodes_sets_only_what_the_model_has(name):
     assert recipe.model.name == name
     if name == "grit":
         assert (recipe.model.pooling, recipe.model.head) == ("none", "mlp")
-    statistics = dict.fromkeys(wanted_statistics(name), [0, 3, 5])
+    statistics = {key: [0, 3, 5] for key in wanted_statistics(name)}
     assert build_model(recipe, schema, statistics=statistics) is not None
