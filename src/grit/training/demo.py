@@ -19,6 +19,7 @@ MOLECULES = {
     "caffeine": "Cn1cnc2c1c(=O)n(C)c(=O)n2C",
     "fluorescein": "O=C1OC2(c3ccc(O)cc3Oc3cc(O)ccc32)c2ccccc21",
 }
+"""What everyone knows, by name, as SMILES."""
 
 
 class DemoResult(NamedTuple):
