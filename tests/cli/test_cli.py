@@ -27,7 +27,9 @@ def test_help_is_quick():
 
 
 def test_recipes():
-    assert "zinc\n" in run("recipes").stdout
+    listed = {line.split()[0]: line for line in run("recipes").stdout.splitlines() if line}
+    assert "Table 1, ZINC" in listed["zinc"]
+    assert "GPS (Rampášek et al. 2022)" in listed["zinc-gps"]
     assert "num_layers: 4" in run("recipes", "zinc", "model.num_layers=4").stdout
 
 

@@ -11,7 +11,7 @@ from grit.graphs.store import GraphStore
 from grit.recipe.bounded_yaml import parse_yaml
 from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
-from grit.recipe.load import load_recipe, recipe_yaml, scale_warmup
+from grit.recipe.load import load_recipe, recipe_title, recipe_yaml, recipes, scale_warmup
 from grit.recipe.model_config import wanted_statistics
 from grit.recipe.presets import preset_recipe
 from grit.training.checkpoint import read_checkpoint
@@ -385,3 +385,8 @@ def test_a_preset_for_nodes_sets_only_what_the_model_has(name):
         assert (recipe.model.pooling, recipe.model.head) == ("none", "mlp")
     statistics = {key: [0, 3, 5] for key in wanted_statistics(name)}
     assert build_model(recipe, schema, statistics=statistics) is not None
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_every_recipe_says_what_it_is(name):
+    assert len(recipe_title(name)) > 10

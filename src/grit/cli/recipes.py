@@ -13,12 +13,13 @@ def recipes(
     plugin: Plugins = None,
 ) -> None:
     """List the recipes, or print one in full, overrides applied."""
-    from grit.recipe.load import load_recipe, recipe_yaml
+    from grit.recipe.load import load_recipe, recipe_title, recipe_yaml
     from grit.recipe.load import recipes as names
 
     if name is None:
+        width = max(map(len, names()))
         for each in names():
-            print(each)
+            print(f"{each:{width}}  {recipe_title(each)}")
         print("\nNext: grit recipes NAME prints one in full.")
     else:
         print(recipe_yaml(load_recipe(name, *(overrides or []), *plugin_override(plugin))), end="")

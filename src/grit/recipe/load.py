@@ -29,6 +29,12 @@ def recipes() -> list[str]:
     return sorted(file.name.removesuffix(".yaml") for file in _folder().iterdir() if file.name.endswith(".yaml"))
 
 
+def recipe_title(name: str) -> str:
+    """What one of `recipes` is, in a line: the comment that its file begins with."""
+    text = (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+    return text.partition("\n")[0].removeprefix("#").strip()
+
+
 def load_recipe(name: str | Path, *overrides: str) -> Recipe:
     """Read a recipe and apply overrides.
 
