@@ -1,8 +1,10 @@
 """Overrides on the command line: unknown keys, odd values."""
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import torch
 from torch_geometric.data import Data
@@ -32,14 +34,19 @@ def _leaves() -> dict[str, list[str]]:
         "train.max_seconds=5.0",
         "train.loss=l1",
         "train.metric=mae",
+        "train.plateau.factor=0.5",
+        "paper.approximation=rough",
     )  # null has no type
     recipe = load_recipe("zinc", *filled).model_dump()
-    return {
-        f"{section}.{name}": [*OF_TYPE[type(value)], str(value)]
-        for section, part in recipe.items()
-        if isinstance(part, dict)
-        for name, value in part.items()
-    }
+    return {path: [*OF_TYPE[type(value)], str(value)] for path, value in _below(recipe) if "." in path}
+
+
+def _below(tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{path}", leaf) for path, leaf in _below(value))
+        else:
+            yield name, value
 
 
 def make_input(rng: Random) -> list[str]:
