@@ -134,9 +134,9 @@ class PaperConfig(Frozen):
 
     Attributes:
         metric: What is measured; null where there is no figure for this data set.
-        mean: The figure of the paper's tables; where they have none, of the system's own publication.
+        mean: The figure of the paper's tables; null where they have none for this data set.
         sd: The deviation of that; null for a single run.
-        num_parameters: As its authors or the paper print it.
+        num_parameters: As a paper or its authors print it to the last digit; docs/baselines.md says where.
         approximation: What the model here does differently, where it does not compute what its authors' code computes.
     """
 

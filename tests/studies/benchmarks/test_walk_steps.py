@@ -22,10 +22,8 @@ def test_smoke(tmp_path):
     assert "NOT COMPARABLE" in " ".join(table["remarks"])
 
 
-def table(budget, is_benchmark, scale=None):
-    variants = {
-        k: Variant(f"K = {k}", "zinc", (), paper) for k, paper in (("2", "0.147 ± 0.006"), ("21", "0.059 ± 0.002"))
-    }
+def table(budget, is_benchmark, scale=None, paper="0.147 ± 0.006"):
+    variants = {k: Variant(f"K = {k}", "zinc", (), mae) for k, mae in (("2", paper), ("21", "0.059 ± 0.002"))}
     outcomes = {"2": Outcome([0.15, 0.16], 1, 1.0), "21": Outcome([0.06, 0.06], 1, 1.0)}
     data = StudyData(stand_in_store("zinc", (2, 1, 1)), is_benchmark, "")
     recipes = dict.fromkeys(variants, grit.load_recipe("zinc"))
@@ -37,6 +35,12 @@ def test_the_published_experiment_stands_beside_the_paper():
     assert [row["ours - paper"] for row in rows] == ["+0.0080", "+0.0010"]
     assert rows[0]["ours, change"] == "+0.0950"
     assert "omparable" not in " ".join(table("paper", True)["remarks"])
+
+
+def test_a_row_that_the_paper_does_not_have():
+    rows = table("paper", True, paper=None)["rows"]
+    assert [row["paper, MAE"] for row in rows] == [None, "0.059 ± 0.002"]
+    assert [row["ours - paper"] for row in rows] == [None, "+0.0010"]
 
 
 def test_a_part_of_the_data_does_not():

@@ -33,13 +33,13 @@ class Variant(NamedTuple):
         title: As the table shows it.
         recipe: Its recipe.
         overrides: Further changes.
-        paper: What the paper has, as printed.
+        paper: What the paper has, as printed; None where it has nothing.
     """
 
     title: str
     recipe: str
     overrides: tuple[str, ...]
-    paper: str
+    paper: str | None
 
 
 def train_variants(bench: Workbench, variants: Mapping[str, Variant], base: str, title: str, remark: str) -> None:
@@ -95,4 +95,6 @@ def variants_table(
 
 
 def _difference(variant: Variant, outcome: Outcome, data: StudyData) -> Sequence[Cell]:
-    return [f"{outcome.row.mean - float(variant.paper.split()[0]):+.4f}"] if data.is_benchmark else []
+    if not data.is_benchmark:
+        return []
+    return [None if variant.paper is None else f"{outcome.row.mean - float(variant.paper.split()[0]):+.4f}"]
