@@ -6,7 +6,6 @@ from grit.models.blocks.encoded_nodes import EncodedNodes, has_frequency
 from grit.models.blocks.few_rows import FewRowsNorm, normed_mlp
 from grit.models.blocks.gated_gcn import GatedGcnLayer, normalised_gates
 from grit.models.blocks.grid import Grid, GridAttention
-from grit.models.blocks.lenient_norm import LenientBatchNorm
 from grit.models.blocks.node_input import NodeInput
 from grit.models.blocks.ogb_stack import OgbStack
 from grit.models.blocks.one_hot import OneHot
@@ -23,7 +22,6 @@ __all__ = [
     "Grid",
     "GridAttention",
     "LayerStack",
-    "LenientBatchNorm",
     "NodeInput",
     "OgbStack",
     "OneHot",

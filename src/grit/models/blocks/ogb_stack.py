@@ -11,23 +11,11 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
+from grit.models.blocks.few_rows import normed_mlp
 from grit.models.blocks.output import Output
 from grit.nn.heads import sum_per_graph
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
-
-
-class GraphsNorm(BatchNorm):
-    """Batch normalisation over graphs. In training, a batch of one graph is normalised by the running statistics.
-
-    Its own would make every number 0, and torch refuses them. Such a batch is what may be left at the end of an epoch.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise: (B, D) -> (B, D)."""
-        if x.shape[0] > 1 or not self.training:
-            return super().forward(x)
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
 
 
 class OgbStack(nn.Module):
@@ -67,7 +55,9 @@ class OgbStack(nn.Module):
         self.dropout = dropout
         self.output = Output(schema, hidden_dim, pooling=pooling, num_layers=1)
         self.virtual = nn.Parameter(torch.zeros(1, hidden_dim)) if virtual else None
-        self.virtual_mlps = nn.ModuleList(_virtual_mlp(hidden_dim) for _ in range(num_layers - 1) if virtual)
+        self.virtual_mlps = nn.ModuleList(
+            normed_mlp(hidden_dim, hidden_dim, hidden_dim, final=True) for _ in range(num_layers - 1 if virtual else 0)
+        )
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
@@ -85,9 +75,3 @@ class OgbStack(nn.Module):
             x = F.dropout(torch.relu(x) if layer < last else x, self.dropout, self.training)
         predicted: Tensor = self.output(x, batch)
         return predicted
-
-
-def _virtual_mlp(dim: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(dim, dim), GraphsNorm(dim), nn.ReLU(), nn.Linear(dim, dim), GraphsNorm(dim), nn.ReLU()
-    )

@@ -13,7 +13,7 @@ from torch_geometric.nn import GINEConv
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import offsets
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Dense, LenientBatchNorm
+from grit.models.blocks import Dense, FewRowsNorm
 from grit.nn.attention.contract import check_heads
 from grit.nn.heads import readout_class
 from grit.nn.norm import BatchNorm
@@ -66,7 +66,7 @@ class SignNet(nn.Module):
         self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
         self.head = nn.Sequential(
             nn.Linear(hidden_dim, hidden_dim, bias=False),
-            LenientBatchNorm(hidden_dim),
+            FewRowsNorm(hidden_dim),
             nn.ReLU(),
             nn.Linear(hidden_dim, schema.num_outputs),
         )
