@@ -154,7 +154,7 @@ def test_urpe_begins_as_graphormer_and_its_rows_need_not_sum_to_one():
     plain = Graphormer(SCHEMA, STEPS, **SMALL).double().eval()
     plain.load_state_dict({name: value for name, value in model.state_dict().items() if not name.startswith("factor.")})
     torch.testing.assert_close(model(batch), plain(batch))
-    grid, distance = Grid(batch.graphs, tokens=1), distances(batch, STEPS)
+    grid, distance = Grid(batch.graphs.nodes_per_graph, tokens=1), distances(batch, STEPS)
     x = grid.spread(torch.randn(batch.num_nodes, SMALL["hidden_dim"], dtype=torch.float64))
     layer, keys = model.trunk.layers[0].attention, grid.occupied[:, None, None, :]
     with torch.no_grad():
@@ -199,11 +199,11 @@ def test_the_types_of_edges_on_the_way_are_seen():
     model = build(Graphormer, steps=6)
     batch = batch_for(Graphormer, [graph, *other], 6)
     with torch.no_grad():
-        plain, middle, end = model.path(batch, Grid(batch.graphs, tokens=1))[:, :, 1, 6]
+        plain, middle, end = model.path(batch, Grid(batch.graphs.nodes_per_graph, tokens=1))[:, :, 1, 6]
     assert not torch.allclose(plain, middle)
     assert not torch.allclose(plain, end)
     with torch.no_grad():
-        from_other_end = model.path(batch, Grid(batch.graphs, tokens=1))[:, :, 6, 1]
+        from_other_end = model.path(batch, Grid(batch.graphs.nodes_per_graph, tokens=1))[:, :, 6, 1]
     torch.testing.assert_close(from_other_end[0], from_other_end[2])  # the fifth step of the way
 
 

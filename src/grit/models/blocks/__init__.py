@@ -1,6 +1,5 @@
 """Parts that several models share."""
 
-from grit.models.blocks.dense import Dense
 from grit.models.blocks.draws import Draws
 from grit.models.blocks.encoded_nodes import EncodedNodes, has_frequency
 from grit.models.blocks.few_rows import FewRowsNorm, normed_mlp
@@ -14,7 +13,6 @@ from grit.models.blocks.stack import LayerStack, ResidualLayer
 from grit.models.blocks.virtual_nodes import Tokens, with_virtual_nodes
 
 __all__ = [
-    "Dense",
     "Draws",
     "EncodedNodes",
     "FewRowsNorm",

@@ -11,8 +11,8 @@ from grit.nn.norm import BatchNorm, is_one_process
 class FewRowsNorm(BatchNorm):
     """`BatchNorm` for rows that a batch may lack: edges, rings, graphs.
 
-    In training, the moments of fewer than two rows mean nothing: torch refuses one row, and none turns its running statistics into
-    NaN. Such a batch is normalised by the running statistics, which stay as they are. With several processes, the rows of all count.
+    In training, the moments of fewer than two rows mean nothing: torch refuses one row, and with none its running statistics turn
+    NaN. Such a batch is normalised by the running statistics, which stay as they are. With several processes, all rows count.
     """
 
     def forward(self, x: Tensor) -> Tensor:

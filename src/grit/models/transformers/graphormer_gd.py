@@ -115,7 +115,7 @@ class GraphormerGd(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        grid, distance = Grid(batch.graphs, tokens=1), distances(batch, self.walk_steps)
+        grid, distance = Grid(batch.graphs.nodes_per_graph, tokens=1), distances(batch, self.walk_steps)
         given = batch.pair_encoding[:, self.walk_steps]  # (P,)
         resistance = torch.where(given == NOT_JOINED, _INFINITE, given)
         query, key = batch.pairs.query, batch.pairs.key

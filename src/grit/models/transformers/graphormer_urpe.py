@@ -74,7 +74,7 @@ class GraphormerUrpe(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        grid, distance = Grid(batch.graphs, tokens=1), distances(batch, self.walk_steps)
+        grid, distance = Grid(batch.graphs.nodes_per_graph, tokens=1), distances(batch, self.walk_steps)
         bias = self.distance(distance, batch, grid) + self.path(batch, grid)
         factor = self.factor(distance, batch, grid)
         predicted: Tensor = self.trunk(batch, grid, distance < self.num_distances, bias, factor)

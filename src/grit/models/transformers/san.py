@@ -170,7 +170,7 @@ class San(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        x, edge, grid = self.node(batch), self.edge(batch.graphs.edge_attr), Grid(batch.graphs)
+        x, edge, grid = self.node(batch), self.edge(batch.graphs.edge_attr), Grid(batch.graphs.nodes_per_graph)
         is_fake = fake_edges(batch, grid)
         for layer in self.layers:
             x = layer(x, edge, self.fake, batch, grid, is_fake)

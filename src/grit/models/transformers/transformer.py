@@ -104,7 +104,7 @@ class Transformer(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        x, grid = self.node(batch), Grid(batch.graphs)
+        x, grid = self.node(batch), Grid(batch.graphs.nodes_per_graph)
         for layer in self.layers:
             x = layer(x, grid)
         predicted: Tensor = self.output(x, batch)
