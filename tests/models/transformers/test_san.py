@@ -95,10 +95,11 @@ def test_fake_edges_tend_to_nothing_with_gamma_beside_real_ones():
     assert small > large / 2, "a node without edges attends to fake ones, however little they count"
 
 
-def test_the_transformer_over_frequencies_leaves_missing_ones_out():
+@pytest.mark.parametrize("encoding", ["laplacian", "laplacian-unnormalised"])
+def test_the_transformer_over_frequencies_leaves_missing_ones_out(encoding):
     """What stands in the places of frequencies that a graph lacks changes nothing; the others do."""
-    model = settled(San(SCHEMA, "laplacian", 6, num_layers=1))
-    batch = batch_of(GRAPHS[:1], "laplacian", 6)
+    model = settled(San(SCHEMA, encoding, 6, num_layers=1))
+    batch = batch_of(GRAPHS[:1], encoding, 6)
     n = GRAPHS[0].num_nodes
     assert n < 6
     encoder = model.node.encoding
