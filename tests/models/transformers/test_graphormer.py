@@ -7,7 +7,7 @@ import torch
 from grit.graphs.schema import Features
 from grit.models import MODELS, Graphormer, GraphormerGd, GraphormerUrpe
 from grit.models.blocks import Grid
-from grit.models.blocks.graphormer import distances
+from grit.models.blocks.graphormer_biases import distances
 from grit.studies.theory.hard_graphs import witness_pairs
 from grit.testing import check_model
 from tests.models.transformers.by_hand import GRAPHS, SCHEMA, batch_of, embed, undirected, with_larger_weights

@@ -12,7 +12,8 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.resistance import NOT_JOINED
 from grit.graphs.schema import Features, GraphSchema
 from grit.models.blocks import Grid
-from grit.models.blocks.graphormer import DistanceTable, GraphormerTrunk, PathBias, Release, distances, initialise
+from grit.models.blocks.graphormer_biases import DistanceTable, PathBias, distances
+from grit.models.blocks.graphormer_trunk import GraphormerTrunk, Release, initialise
 from grit.options import Dropout, Layers, Width
 
 _INFINITE = 512.0  # the authors' number for a resistance that is infinite
