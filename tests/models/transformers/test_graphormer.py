@@ -10,7 +10,7 @@ from grit.models.blocks import Grid
 from grit.models.blocks.graphormer_biases import distances
 from grit.studies.theory.hard_graphs import witness_pairs
 from grit.testing import check_model
-from tests.models.transformers.by_hand import GRAPHS, SCHEMA, batch_of, embed, undirected, with_larger_weights
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, of_matrix, with_larger_weights
 
 SMALL = {"num_layers": 2, "hidden_dim": 12, "ffn_dim": 8, "num_heads": 3, "path_steps": 3}
 STEPS = 4
@@ -184,14 +184,14 @@ def test_which_graphs_are_told_apart(kind, told_apart):
         "Shrikhande / rook 4x4",
     ):
         with torch.no_grad():
-            one, other = (model(batch_for(kind, [undirected(graph)], 8)) for graph in pairs[name])
+            one, other = (model(batch_for(kind, [of_matrix(graph)], 8)) for graph in pairs[name])
         gap = float((one - other).abs().max() / one.abs().max())
         assert (gap > 1e-6) if name in told_apart else (gap < 1e-10), (name, gap)
 
 
 def test_the_types_of_edges_on_the_way_are_seen():
     """A path of five edges, one of which is of another type, seen from its ends: only the first three steps are looked at."""
-    graph = undirected(nx.to_numpy_array(nx.path_graph(6)))
+    graph = of_matrix(nx.to_numpy_array(nx.path_graph(6)))
     other = [graph.clone(), graph.clone()]
     for data, steps in zip(other, ({(2, 3), (3, 2)}, {(0, 1), (1, 0)}), strict=True):
         marked = torch.tensor([tuple(edge) in steps for edge in graph.edge_index.T.tolist()])
