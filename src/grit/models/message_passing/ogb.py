@@ -63,24 +63,24 @@ class OgbGinConv(nn.Module):
 
 
 class GcnOgb(OgbStack):
-    """GCN with edge features, without a virtual node; arguments as in `OgbStack`."""
+    """GCN with edge features, without a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
     conv, has_virtual_node = OgbGcnConv, False
 
 
 class GcnVirtual(OgbStack):
-    """GCN with edge features and a virtual node; arguments as in `OgbStack`."""
+    """GCN with edge features and a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
     conv, has_virtual_node = OgbGcnConv, True
 
 
 class GinOgb(OgbStack):
-    """GIN with edge features, without a virtual node; arguments as in `OgbStack`."""
+    """GIN with edge features, without a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
     conv, has_virtual_node = OgbGinConv, False
 
 
 class GinVirtual(OgbStack):
-    """GIN with edge features and a virtual node; arguments as in `OgbStack`."""
+    """GIN with edge features and a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
     conv, has_virtual_node = OgbGinConv, True
