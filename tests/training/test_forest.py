@@ -3,6 +3,7 @@ import pytest
 
 pytest.importorskip("rdkit")
 
+from grit.datasets.molecules.smiles import morgan_fingerprint
 from grit.graphs.schema import TaskSpec
 from grit.training.forest import constant_outputs, forest_outputs, packed_fingerprints
 
@@ -48,3 +49,24 @@ def test_forests():
     numbers = TaskSpec(kind="regression", targets=("a",), loss="l1", metric="mae")
     length = np.array([[float(len(each))] for each in SMILES])
     assert np.abs(forest_outputs(numbers, TRAIN, length[:30], TEST) - length[30:]).mean() < 1.0
+
+
+def test_the_seed_of_a_forest_matters_and_decides():
+    x = np.stack([morgan_fingerprint("C" * (k % 8 + 1) + ("O" if k % 2 else "N")) for k in range(40)])
+    noise = np.random.default_rng(0).normal(size=(30, 1))
+    for task in (
+        TaskSpec(kind="regression", targets=("a",), loss="l1", metric="mae"),
+        TaskSpec(kind="binary", targets=("a",), classes=("0", "1"), loss="cross_entropy", metric="auroc"),
+    ):
+        y = noise if task.kind == "regression" else (noise > 0).astype(float)
+        a, b, c = (forest_outputs(task, x[:30], y, x[30:], seed) for seed in (0, 0, 1))
+        assert np.abs(a - b).max() < 1e-12  # trees are added up in any order
+        assert np.abs(a - c).max() > 1e-3
+
+
+def test_fingerprints_reach_two_bonds_far():
+    """Around no atom do heptane and octane differ within two bonds; within three they do. Hexane differs within two."""
+    hexane, heptane, octane = (morgan_fingerprint("C" * length) for length in (6, 7, 8))
+    assert hexane.shape == (2048,)
+    assert (heptane == octane).all()
+    assert (hexane != heptane).any()

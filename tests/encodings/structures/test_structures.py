@@ -1,6 +1,9 @@
 """Structures: what a batch carries is what its graphs have, numbered over the batch."""
 
+import tracemalloc
+
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -9,7 +12,7 @@ from torch_geometric.data import Data
 
 import grit
 from grit.batches.pair_batch import PairBatch
-from grit.encodings.structures import STRUCTURES
+from grit.encodings.structures import STRUCTURES, StructureKind
 from grit.errors import GritError
 from grit.testing.graphs import awkward_graphs
 from tests.graph_strategies import featured_graphs, graphs
@@ -186,6 +189,37 @@ def check_one_by_one(name, graphs):
         steps = {"node": data.num_nodes, "edge": data.num_edges, "value": 0, **each.counts}
         first = {what: count + steps[what] for what, count in first.items()}
     assert whole.counts == {own: sum(each.counts[own] for each in alone) for own in kind.counts}
+
+
+def test_what_is_kept_of_a_molecule_is_small():
+    """A tree of 23 nodes, as large as ZINC's molecules: 256 MB hold those of its 12,000."""
+    trees = [both_directions(nx.random_labeled_tree(23, seed=seed)) for seed in range(50)]
+    of_batch(trees[:1], "paths-20")
+    tracemalloc.start()
+    of_batch(trees, "paths-20")
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept / 49 < 2**28 / 12_000
+
+
+def test_numbers_are_wide_and_exact_in_a_batch(monkeypatch):
+    whole, real = [[-1, 100, 40_000, 2**40], [1, 2, 3, 4]], [[0.5, 1.0], [1 / 3, 1e-300]]
+    kind = StructureKind(
+        lambda graph, size: {
+            "whole": np.array([whole[graph.num_nodes - 1]]),
+            "real": np.array(real[graph.num_nodes - 1]),
+        },
+        parts={"whole": ("value",), "real": ()},
+        counts={},
+    )
+    monkeypatch.setitem(STRUCTURES, "numbers", kind)
+    one, two = (Data(edge_index=torch.empty(2, 0, dtype=torch.int64), num_nodes=n) for n in (1, 2))
+    for _ in range(2):  # computed, then remembered
+        batch = PairBatch.from_data_list([one, two], 1, encoding="none", structures=("numbers-1",), dtype=torch.float64)
+        parts = batch.structures["numbers-1"].parts
+        assert parts["whole"].dtype == torch.int64
+        assert parts["whole"].tolist() == [sum(whole, [])]
+        assert parts["real"].tolist() == sum(real, [])
 
 
 @pytest.mark.parametrize("name", ["rings", "rings-", "cells-3", "rings-3.5", "-3"])

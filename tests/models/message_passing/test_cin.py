@@ -2,6 +2,7 @@
 
 import networkx as nx
 import torch
+from torch_geometric.data import Data
 
 from grit.models import Cin
 from grit.models.message_passing.cin import cells_of
@@ -95,9 +96,7 @@ def test_two_layers():
 
 
 def test_the_cells_of_a_directed_graph_with_loops_and_parallel_edges():
-    data = of_matrix([[0]])
-    data.num_nodes = 4
-    data.edge_index = torch.tensor([[0, 1, 1, 2, 3, 0, 2], [1, 0, 2, 0, 3, 1, 3]])
+    data = Data(edge_index=torch.tensor([[0, 1, 1, 2, 3, 0, 2], [1, 0, 2, 0, 3, 1, 3]]), num_nodes=4)
     cells = cells_of(batch_of([data], structures=("rings-3",)), "rings-3")
     assert cells.edge_node.T.tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
     assert cells.edge_of_listed.tolist() == [0, 0, 2, 1, 0, 3]

@@ -7,7 +7,7 @@ import torch
 import grit
 from grit.models import Dgn
 from grit.models.blocks.directions import AGGREGATORS, Arriving
-from tests.models.gated_by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
 
 LAPLACIAN, DEGREES = "laplacian-unnormalised", [1, 4, 6, 2]
 SMALL = {"walk_steps": 3, "degree_histogram": DEGREES, "num_layers": 2, "hidden_dim": 10, "out_dim": 8}

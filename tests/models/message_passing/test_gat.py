@@ -7,8 +7,8 @@ from torch_geometric.nn import GATConv
 
 import grit
 from grit.models import Gat, GatV2
-from tests.models.message_passing.small import GRAPHS
-from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import WITH_DIRECTED as GRAPHS
 
 
 def gat_scores(conv, keys, queries):

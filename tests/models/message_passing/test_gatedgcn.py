@@ -4,7 +4,7 @@ import torch
 import grit
 from grit.models import GatedGcn
 from grit.models.blocks import normalised_gates
-from tests.models.gated_by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
 
 
 def layer_by_hand(layer, x, edge, edge_index):

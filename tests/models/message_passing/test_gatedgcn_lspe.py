@@ -5,7 +5,7 @@ from hypothesis import given
 import grit
 from grit.models import GatedGcnLspe
 from tests.graph_strategies import featured_graphs
-from tests.models.gated_by_hand import GRAPHS, SCHEMA, batch_of, cycles, embed, norm, undirected, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, cycles, embed, norm, undirected, with_own_norms
 
 
 def layer_by_hand(layer, h, p, edge, edge_index):

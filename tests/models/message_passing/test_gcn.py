@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from grit.models import Gcn, GcnSymmetric
-from tests.models.message_passing.small import GRAPHS
-from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import WITH_DIRECTED as GRAPHS
 
 
 def neighbours(graph):

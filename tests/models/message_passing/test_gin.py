@@ -3,9 +3,9 @@
 import torch
 
 from grit.models import Gin
-from tests.models.message_passing.small import GRAPHS
+from tests.models.by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import WITH_DIRECTED as GRAPHS
 from tests.models.message_passing.test_gcn import neighbours
-from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
 
 
 @torch.no_grad()

@@ -6,8 +6,8 @@ import torch
 
 from grit.models import MoNet
 from grit.models.message_passing.monet import MoNetLayer, degree_coordinates
-from tests.models.message_passing.small import GRAPHS
-from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import WITH_DIRECTED as GRAPHS
 
 
 @torch.no_grad()

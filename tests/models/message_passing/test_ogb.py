@@ -5,8 +5,8 @@ import torch
 from torch_geometric.data import Data
 
 from grit.models import GcnOgb, GcnVirtual, GinOgb, GinVirtual
-from tests.models.message_passing.small import GRAPHS
-from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, messages, norm, with_own_norms
+from tests.models.by_hand import SCHEMA, batch_of, embed, messages, norm, with_own_norms
+from tests.models.by_hand import WITH_DIRECTED as GRAPHS
 
 NODES = SCHEMA.model_copy(update={"level": "node"})
 

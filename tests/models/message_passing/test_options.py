@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from grit.models import MODELS
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of
 from tests.models.message_passing.test_expressiveness import NAMES
-from tests.models.test_layers_by_hand import GRAPHS, SCHEMA, batch_of
 
 
 def built(name, **options):

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 import grit
 from grit.models import Pna
 from grit.models.message_passing.pna import mean_log_degree, principal_aggregation
-from tests.models.message_passing.small import GRAPHS
+from tests.models.by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import WITH_DIRECTED as GRAPHS
 from tests.models.message_passing.test_gcn import neighbours
-from tests.models.test_layers_by_hand import SCHEMA, batch_of, embed, norm, with_own_norms
 
 HISTOGRAM = [1, 4, 3, 2]
 

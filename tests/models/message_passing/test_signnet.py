@@ -10,7 +10,7 @@ import grit
 from grit.models import SignNet
 from grit.training.train import RunOptions
 from tests.graph_strategies import featured_graphs
-from tests.models.gated_by_hand import GRAPHS, SCHEMA, batch_of, cycles, embed, norm, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, cycles, embed, norm, with_own_norms
 from tests.training.small import small_store
 
 

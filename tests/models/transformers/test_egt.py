@@ -10,7 +10,7 @@ from grit.datasets import DATASETS
 from grit.graphs.schema import Features, GraphSchema
 from grit.models import Egt
 from grit.models.blocks import with_virtual_nodes
-from grit.models.transformers.egt import EgtLayer
+from grit.models.transformers.egt_layer import EgtLayer
 from grit.testing import check_model
 from tests.training.small import small_graphs
 

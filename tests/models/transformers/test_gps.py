@@ -6,7 +6,7 @@ import grit
 from grit.datasets import DATASETS
 from grit.models import Gps
 from grit.testing import check_model
-from tests.models.gated_by_hand import GRAPHS, SCHEMA, batch_of, cycles, embed, norm, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, cycles, embed, norm, with_own_norms
 from tests.models.message_passing.test_gatedgcn import layer_by_hand
 from tests.training.small import small_graphs
 

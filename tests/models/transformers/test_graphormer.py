@@ -7,10 +7,10 @@ import torch
 from grit.graphs.schema import Features
 from grit.models import MODELS, Graphormer, GraphormerGd, GraphormerUrpe
 from grit.models.blocks import Grid
-from grit.models.blocks.graphormer import distances
+from grit.models.blocks.graphormer_biases import distances
 from grit.studies.theory.hard_graphs import witness_pairs
 from grit.testing import check_model
-from tests.models.transformers.by_hand import GRAPHS, SCHEMA, batch_of, embed, undirected, with_larger_weights
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, of_matrix, with_larger_weights
 
 SMALL = {"num_layers": 2, "hidden_dim": 12, "ffn_dim": 8, "num_heads": 3, "path_steps": 3}
 STEPS = 4
@@ -154,7 +154,7 @@ def test_urpe_begins_as_graphormer_and_its_rows_need_not_sum_to_one():
     plain = Graphormer(SCHEMA, STEPS, **SMALL).double().eval()
     plain.load_state_dict({name: value for name, value in model.state_dict().items() if not name.startswith("factor.")})
     torch.testing.assert_close(model(batch), plain(batch))
-    grid, distance = Grid(batch.graphs, tokens=1), distances(batch, STEPS)
+    grid, distance = Grid(batch.graphs.nodes_per_graph, tokens=1), distances(batch, STEPS)
     x = grid.spread(torch.randn(batch.num_nodes, SMALL["hidden_dim"], dtype=torch.float64))
     layer, keys = model.trunk.layers[0].attention, grid.occupied[:, None, None, :]
     with torch.no_grad():
@@ -184,14 +184,14 @@ def test_which_graphs_are_told_apart(kind, told_apart):
         "Shrikhande / rook 4x4",
     ):
         with torch.no_grad():
-            one, other = (model(batch_for(kind, [undirected(graph)], 8)) for graph in pairs[name])
+            one, other = (model(batch_for(kind, [of_matrix(graph)], 8)) for graph in pairs[name])
         gap = float((one - other).abs().max() / one.abs().max())
         assert (gap > 1e-6) if name in told_apart else (gap < 1e-10), (name, gap)
 
 
 def test_the_types_of_edges_on_the_way_are_seen():
     """A path of five edges, one of which is of another type, seen from its ends: only the first three steps are looked at."""
-    graph = undirected(nx.to_numpy_array(nx.path_graph(6)))
+    graph = of_matrix(nx.to_numpy_array(nx.path_graph(6)))
     other = [graph.clone(), graph.clone()]
     for data, steps in zip(other, ({(2, 3), (3, 2)}, {(0, 1), (1, 0)}), strict=True):
         marked = torch.tensor([tuple(edge) in steps for edge in graph.edge_index.T.tolist()])
@@ -199,11 +199,11 @@ def test_the_types_of_edges_on_the_way_are_seen():
     model = build(Graphormer, steps=6)
     batch = batch_for(Graphormer, [graph, *other], 6)
     with torch.no_grad():
-        plain, middle, end = model.path(batch, Grid(batch.graphs, tokens=1))[:, :, 1, 6]
+        plain, middle, end = model.path(batch, Grid(batch.graphs.nodes_per_graph, tokens=1))[:, :, 1, 6]
     assert not torch.allclose(plain, middle)
     assert not torch.allclose(plain, end)
     with torch.no_grad():
-        from_other_end = model.path(batch, Grid(batch.graphs, tokens=1))[:, :, 6, 1]
+        from_other_end = model.path(batch, Grid(batch.graphs.nodes_per_graph, tokens=1))[:, :, 6, 1]
     torch.testing.assert_close(from_other_end[0], from_other_end[2])  # the fifth step of the way
 
 

@@ -9,19 +9,19 @@ from grit.graphs.schema import Features
 from grit.models import San
 from grit.recipe.builder import build_model
 from grit.testing import check_model
-from tests.models.transformers.by_hand import (
+from tests.models.by_hand import (
     GRAPHS,
     SCHEMA,
     batch_of,
     embed,
     norm,
-    settled,
-    undirected,
+    of_matrix,
     with_larger_weights,
+    with_own_norms,
 )
 
 
-def build(gamma, make=settled):
+def build(gamma, make=with_own_norms):
     options = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "encoding_dim": 4, "encoding_heads": 2}
     return make(San(SCHEMA, "none", 1, gamma=gamma, **options))
 
@@ -85,7 +85,7 @@ def gaps_by_gamma(graph):
 
 
 def test_fake_edges_tend_to_nothing_with_gamma_beside_real_ones():
-    ring = undirected(nx.to_numpy_array(nx.cycle_graph(6)))
+    ring = of_matrix(nx.to_numpy_array(nx.cycle_graph(6)))
     ring.x = torch.arange(6).view(-1, 1)
     large, medium, small = gaps_by_gamma(ring)
     assert large > 5 * medium > 25 * small > 0
@@ -95,10 +95,11 @@ def test_fake_edges_tend_to_nothing_with_gamma_beside_real_ones():
     assert small > large / 2, "a node without edges attends to fake ones, however little they count"
 
 
-def test_the_transformer_over_frequencies_leaves_missing_ones_out():
+@pytest.mark.parametrize("encoding", ["laplacian", "laplacian-unnormalised"])
+def test_the_transformer_over_frequencies_leaves_missing_ones_out(encoding):
     """What stands in the places of frequencies that a graph lacks changes nothing; the others do."""
-    model = settled(San(SCHEMA, "laplacian", 6, num_layers=1))
-    batch = batch_of(GRAPHS[:1], "laplacian", 6)
+    model = with_own_norms(San(SCHEMA, encoding, 6, num_layers=1))
+    batch = batch_of(GRAPHS[:1], encoding, 6)
     n = GRAPHS[0].num_nodes
     assert n < 6
     encoder = model.node.encoding

@@ -10,7 +10,8 @@ from grit.datasets import DATASETS
 from grit.graphs.convert import pack
 from grit.graphs.schema import Features, GraphSchema
 from grit.models import TokenGtLap, TokenGtOrf
-from grit.models.transformers.tokengt_parts import TokenGtLayer, orthonormal
+from grit.models.transformers.tokengt_base import orthonormal
+from grit.models.transformers.tokengt_layer import TokenGtLayer
 from tests.training.small import small_graphs
 
 SCHEMA = GraphSchema(

@@ -6,8 +6,9 @@ import torch
 import grit
 from grit.errors import GritError
 from grit.models import Transformer
+from grit.recipe.builder import build_model
 from grit.testing import check_model
-from tests.models.transformers.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, settled
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
 
 
 def attention(module, x):
@@ -32,9 +33,8 @@ def after_layers(model, x):
 
 
 def build(encoding, walk_steps, **options):
-    return settled(
-        Transformer(SCHEMA, encoding, walk_steps, num_layers=2, hidden_dim=12, num_heads=3, encoding_dim=4, **options)
-    )
+    options = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "encoding_dim": 4} | options
+    return with_own_norms(Transformer(SCHEMA, encoding, walk_steps, **options))
 
 
 def test_by_hand_without_encoding():
@@ -55,25 +55,26 @@ def test_by_hand_with_return_probabilities():
             walk[graph.edge_index[0], graph.edge_index[1]] = 1.0
             walk /= walk.sum(1, keepdim=True).clamp(min=1)
             returns = torch.stack([torch.linalg.matrix_power(walk, k).diagonal() for k in range(1, 4)], 1)
-            encoded = model.node.encoding.map(norm(model.node.encoding.norm, returns))
+            encoded = model.node.encoding.linear(norm(model.node.encoding.norm, returns))
             x = after_layers(model, torch.cat([embed(model.node.features, graph.x), encoded], 1))
             torch.testing.assert_close(found[number], model.output.head(x.mean(0, keepdim=True))[0])
 
 
-def test_by_hand_with_frequencies():
+@pytest.mark.parametrize("encoding", ["laplacian", "laplacian-unnormalised"])
+def test_by_hand_with_frequencies(encoding):
     """As many as a graph has nodes: those that it lacks add nothing, though φ(0, 0) is not 0."""
-    model, steps = build("laplacian", 5), 5
-    batch = batch_of(GRAPHS, "laplacian", steps)
+    model, steps = build(encoding, 5), 5
+    batch = batch_of(GRAPHS, encoding, steps)
     assert min(graph.num_nodes for graph in GRAPHS) < steps
     with torch.no_grad():
         found = model(batch)
         for number, graph in enumerate(GRAPHS):
             nodes = slice(int(batch.graphs.node_ptr[number]), int(batch.graphs.node_ptr[number + 1]))
-            encoding = batch.node_encoding[nodes]
+            given = batch.node_encoding[nodes]
             encoded = torch.zeros(graph.num_nodes, 4, dtype=torch.float64)
             for m in range(min(steps, graph.num_nodes)):
-                hidden = torch.stack([encoding[:, m], encoding[:, steps + m]], 1)
-                for linear in model.node.encoding.linears:
+                hidden = torch.stack([given[:, m], given[:, steps + m]], 1)
+                for linear in (model.node.encoding.first, model.node.encoding.second):
                     hidden = linear(hidden).clamp(min=0)
                 encoded += hidden
             x = after_layers(model, torch.cat([embed(model.node.features, graph.x), encoded], 1))
@@ -113,5 +114,6 @@ def test_a_batch_with_another_encoding_is_refused():
 
 
 def test_an_encoding_as_wide_as_the_model_is_refused():
-    with pytest.raises(GritError, match="hidden_dim must be more than encoding_dim, got 16 and 16"):
-        grit.load_recipe("zinc-transformer-lappe", "model.hidden_dim=16")
+    with pytest.raises(GritError, match="hidden_dim must be more than encoding_dim, 16.*got 16"):
+        build_model(grit.load_recipe("zinc-transformer-lappe", "model.hidden_dim=16"), SCHEMA)
+    build("none", 1, encoding_dim=12)  # all channels are the features'

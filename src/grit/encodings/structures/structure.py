@@ -19,6 +19,7 @@ from grit.graphs.packed import PackedGraphs
 from grit.graphs.tensor_tree import TensorTree
 
 _KEPT_BYTES = 1 << 28
+_NARROW = {"i": (np.int8, np.int16, np.int32), "f": (np.float16, np.float32)}
 NODE, EDGE, VALUE = "node", "edge", "value"
 
 
@@ -61,7 +62,7 @@ class Structure(TensorTree):
 
 
 class _Kept:
-    """Results by key, the oldest forgotten first once they take more than a number of bytes."""
+    """Results by key, in narrow types; the oldest are forgotten first once all take more than a number of bytes."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.bytes = limit, 0
@@ -70,7 +71,7 @@ class _Kept:
     def get(self, key: bytes, compute: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
         found = self.results.get(key)
         if found is None:
-            found = self.results[key] = compute()
+            found = self.results[key] = {part: _narrowed(array) for part, array in compute().items()}
             self.bytes += _size(found)
             while self.bytes > self.limit and len(self.results) > 1:
                 self.bytes -= _size(self.results.popitem(last=False)[1])
@@ -81,6 +82,16 @@ class _Kept:
 
 def _size(parts: Mapping[str, Array]) -> int:
     return sum(array.nbytes for array in parts.values()) + 500  # and the dictionary itself
+
+
+def _narrowed(array: Array) -> Array:
+    """The same numbers in the narrowest type that holds each exactly: most shares of paths are 1 or a half."""
+    for dtype in _NARROW.get(array.dtype.kind, ()):
+        with np.errstate(over="ignore"):
+            narrow = array.astype(dtype)
+        if np.array_equal(narrow, array):
+            return narrow
+    return array
 
 
 _KEPT = _Kept(_KEPT_BYTES)
@@ -126,4 +137,4 @@ def _laid_end_to_end(
         return joined.to(dtype)
     lengths = torch.tensor([array.shape[1] for array in arrays])
     shifts = torch.tensor([first[row] for row in rows], dtype=torch.int64)  # (rows, B)
-    return joined + torch.repeat_interleave(shifts, lengths, dim=1)
+    return joined.long() + torch.repeat_interleave(shifts, lengths, dim=1)

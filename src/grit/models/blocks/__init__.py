@@ -1,13 +1,10 @@
 """Parts that several models share."""
 
-from grit.models.blocks.dense import Dense
 from grit.models.blocks.draws import Draws
-from grit.models.blocks.encoded_nodes import EncodedNodes, has_frequency
+from grit.models.blocks.encoded_nodes import EncodedNodes
 from grit.models.blocks.few_rows import FewRowsNorm, normed_mlp
 from grit.models.blocks.gated_gcn import GatedGcnLayer, normalised_gates
 from grit.models.blocks.grid import Grid, GridAttention
-from grit.models.blocks.lenient_norm import LenientBatchNorm
-from grit.models.blocks.node_input import NodeInput
 from grit.models.blocks.ogb_stack import OgbStack
 from grit.models.blocks.one_hot import OneHot
 from grit.models.blocks.output import Output, Pooling
@@ -15,7 +12,6 @@ from grit.models.blocks.stack import LayerStack, ResidualLayer
 from grit.models.blocks.virtual_nodes import Tokens, with_virtual_nodes
 
 __all__ = [
-    "Dense",
     "Draws",
     "EncodedNodes",
     "FewRowsNorm",
@@ -23,15 +19,12 @@ __all__ = [
     "Grid",
     "GridAttention",
     "LayerStack",
-    "LenientBatchNorm",
-    "NodeInput",
     "OgbStack",
     "OneHot",
     "Output",
     "Pooling",
     "ResidualLayer",
     "Tokens",
-    "has_frequency",
     "normalised_gates",
     "normed_mlp",
     "with_virtual_nodes",

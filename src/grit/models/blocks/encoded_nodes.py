@@ -5,6 +5,8 @@
 Shape letters: N nodes of the batch, K channels or frequencies, D channels of the model, C of them for the encoding.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -12,6 +14,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings import encoding_kind
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
+from grit.models.blocks.frequencies import FrequencySet
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
 
@@ -22,8 +25,8 @@ _EIGENVECTORS = ("laplacian", "laplacian-unnormalised")
 class EncodedNodes(nn.Module):
     """Features and encoding of every node side by side: (N, D).
 
-    Eigenvectors of a Laplacian go through an `EigenvectorSet`, all other encodings through a `LinearEncoding`. Where the
-    encoding says nothing of single nodes, the features have all D channels.
+    Eigenvectors of a Laplacian go through an encoder of `grit.models.blocks.frequencies`, all other encodings through a
+    `LinearEncoding`. Where the encoding has no channels for nodes, the features get all D channels.
 
     Args:
         schema: Features of the data.
@@ -31,10 +34,18 @@ class EncodedNodes(nn.Module):
         walk_steps: Its size.
         hidden_dim: D.
         encoding_dim: C, for the encoding.
+        frequencies: C -> the encoder of eigenvectors, which maps a batch to (N, C).
     """
 
     def __init__(
-        self, schema: GraphSchema, *, encoding: str, walk_steps: int, hidden_dim: int, encoding_dim: int
+        self,
+        schema: GraphSchema,
+        *,
+        encoding: str,
+        walk_steps: int,
+        hidden_dim: int,
+        encoding_dim: int,
+        frequencies: Callable[[int], nn.Module] = FrequencySet,
     ) -> None:
         super().__init__()
         self.encoding_width = encoding_kind(encoding).node_dim(walk_steps)
@@ -43,11 +54,11 @@ class EncodedNodes(nn.Module):
         if self.encoding_width > dropped:
             if encoding_dim >= hidden_dim:
                 raise GritError(
-                    f"hidden_dim must be more than encoding_dim, {encoding_dim}, the part of it that the encoding "
-                    f"{encoding} has; got {hidden_dim}. Set model.encoding_dim to less."
+                    f"hidden_dim must be more than encoding_dim, {encoding_dim}, which is the encoding {encoding}'s share of it; "
+                    f"got {hidden_dim}. Lower model.encoding_dim."
                 )
             self.encoding = (
-                EigenvectorSet(walk_steps, encoding_dim)
+                frequencies(encoding_dim)
                 if encoding in _EIGENVECTORS
                 else LinearEncoding(self.encoding_width, encoding_dim, dropped=dropped)
             )
@@ -58,7 +69,7 @@ class EncodedNodes(nn.Module):
         """Encode a batch."""
         if batch.node_encoding.shape[1] != self.encoding_width:
             raise GritError(
-                f"the batch carries an encoding of nodes of width {batch.node_encoding.shape[1]}, the model was built for "
+                f"the batch carries a node encoding of width {batch.node_encoding.shape[1]}, the model was built for "
                 f"{self.encoding_width}. Build the batch with the model's encoding and walk_steps."
             )
         x: Tensor = self.features(batch.graphs.x)
@@ -84,35 +95,3 @@ class LinearEncoding(nn.Module):
         """Encode."""
         encoded: Tensor = self.linear(self.norm(batch.node_encoding[:, self.dropped :]))
         return encoded
-
-
-class EigenvectorSet(nn.Module):
-    """Σ_m ReLU(W_2 ReLU(W_1 [u_m(i), λ_m])) over the frequencies m of i's graph, a DeepSet: (N, 2K) -> (N, C).
-
-    In training, the sign of every u_m is drawn anew, one for the batch: eigenvectors have none of their own.
-
-    Args:
-        frequencies: K.
-        encoding_dim: C.
-    """
-
-    def __init__(self, frequencies: int, encoding_dim: int) -> None:
-        super().__init__()
-        self.frequencies = frequencies
-        self.first = nn.Linear(2, 2 * encoding_dim)
-        self.second = nn.Linear(2 * encoding_dim, encoding_dim)
-
-    def forward(self, batch: PairBatch) -> Tensor:
-        """Encode."""
-        vectors, values = batch.node_encoding.chunk(2, 1)  # (N, K) each
-        if self.training:
-            vectors = vectors * (2 * torch.randint(2, (self.frequencies,), device=vectors.device) - 1)
-        each = torch.relu(self.first(torch.stack([vectors, values], -1)))  # (N, K, 2C)
-        each = torch.relu(self.second(each))  # (N, K, C)
-        return (each * has_frequency(batch, self.frequencies).unsqueeze(-1)).sum(1)
-
-
-def has_frequency(batch: PairBatch, frequencies: int) -> Tensor:
-    """(N, K) bool: whether the graph of a node has that many eigenvectors; where it has not, the encoding holds zeros."""
-    sizes = batch.graphs.nodes_per_graph[batch.graphs.graph_of_node]  # (N,)
-    return torch.arange(frequencies, device=sizes.device) < sizes.unsqueeze(1)

@@ -11,8 +11,8 @@ from grit.nn.norm import BatchNorm, is_one_process
 class FewRowsNorm(BatchNorm):
     """`BatchNorm` for rows that a batch may lack: edges, rings, graphs.
 
-    In training, the moments of fewer than two rows say nothing, and torch refuses one row and keeps nan for none. Such a batch is
-    normalised by the running statistics, which then stay as they are. With several processes the rows of all of them count.
+    In training, the moments of fewer than two rows mean nothing: torch refuses one row, and with none its running statistics turn
+    NaN. Such a batch is normalised by the running statistics, which stay as they are. With several processes, all rows count.
     """
 
     def forward(self, x: Tensor) -> Tensor:

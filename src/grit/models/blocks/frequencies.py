@@ -1,11 +1,9 @@
-"""Encoders of the Laplacian encoding (LapPE): a node is the set of its (u_m, λ_m), one for each of the lowest frequencies.
+"""Encoders of Laplacian eigenvectors (LapPE): a node is the set of its (u_m, λ_m), one for each of the lowest frequencies.
 
-Eigenvectors have no sign of their own: in training that of every frequency is drawn anew for each batch.
+The sign of an eigenvector is arbitrary: in training, each frequency's is drawn anew for every batch.
 
 Shape letters: N nodes of the batch, K frequencies, D channels.
 """
-
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -17,35 +15,32 @@ def frequencies(batch: PairBatch, *, flip: bool) -> tuple[Tensor, Tensor]:
     """(u_m, λ_m) of every node, (N, K, 2), and which are missing, (N, K) bool: a graph has no more than it has nodes.
 
     Args:
-        batch: With the encoding ``laplacian``.
-        flip: Whether signs of eigenvectors are drawn.
+        batch: With the encoding ``laplacian`` or ``laplacian-unnormalised``.
+        flip: Whether to draw the signs of eigenvectors.
     """
     vectors, values = batch.node_encoding.view(batch.num_nodes, 2, -1).unbind(1)  # (N, K) each
     places = torch.arange(vectors.shape[1], device=vectors.device)
     if flip:
-        vectors = vectors * (1.0 - 2.0 * (torch.rand(places.shape, device=vectors.device) < 0.5).to(vectors.dtype))
+        vectors = vectors * (2 * torch.randint(2, places.shape, device=vectors.device) - 1)
     missing = places >= batch.graphs.nodes_per_graph[batch.graphs.graph_of_node].unsqueeze(1)
     return torch.stack([vectors, values], 2), missing
 
 
 class FrequencySet(nn.Module):
-    """Σ_m φ(u_m, λ_m) with an MLP φ: 2 -> 2D -> ... -> D, a ReLU after every map (DeepSet); (N, 2K) -> (N, D).
+    """Σ_m ReLU(W_2 ReLU(W_1 [u_m, λ_m])), a DeepSet of width 2D inside: (N, 2K) -> (N, D).
 
     Args:
         dim: D.
-        num_layers: Linear maps, two or more.
     """
 
-    def __init__(self, dim: int, num_layers: int = 2) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        widths = [2, *[2 * dim] * (num_layers - 1), dim]
-        self.linears = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.first, self.second = nn.Linear(2, 2 * dim), nn.Linear(2 * dim, dim)
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Encode."""
         tokens, missing = frequencies(batch, flip=self.training)  # (N, K, 2), (N, K)
-        for linear in self.linears:
-            tokens = torch.relu(linear(tokens))
+        tokens = torch.relu(self.second(torch.relu(self.first(tokens))))  # (N, K, D)
         return tokens.masked_fill(missing.unsqueeze(2), 0.0).sum(1)
 
 

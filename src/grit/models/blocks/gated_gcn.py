@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from grit.models.blocks.lenient_norm import LenientBatchNorm
+from grit.models.blocks.few_rows import FewRowsNorm
 from grit.nn.activation import activation_function
 from grit.nn.norm import BatchNorm
 
@@ -32,7 +32,7 @@ class GatedGcnLayer(nn.Module):
         self.node_maps = nn.Linear(hidden_dim, 4 * hidden_dim)  # A, B, D, E
         self.edge_map = nn.Linear(hidden_dim, hidden_dim)  # C
         self.node_norm = BatchNorm(hidden_dim)
-        self.edge_norm = LenientBatchNorm(hidden_dim)
+        self.edge_norm = FewRowsNorm(hidden_dim)
 
     def forward(
         self, x: Tensor, edge: Tensor, edge_index: Tensor, *, update_edges: bool = True

@@ -1,9 +1,9 @@
-"""Graphs side by side in places of equal number, for attention by matrix products.
+"""Groups of rows, such as the nodes of each graph, padded to the largest, for attention by matrix products.
 
-Batches are packed. Where a pair of nodes carries one number per head and no vector, a dense block of all graphs padded to the
-largest is several times faster on CPU than reading the vectors of both ends pair by pair.
+Batches are packed. Where a pair of nodes carries one number per head and no vector, a padded block of all graphs is several times
+faster on CPU than reading the vectors of both ends pair by pair.
 
-Shape letters: N nodes of the batch, P pairs, B graphs, n places of each, H heads, C channels per head, D = H*C.
+Shape letters: N rows in all, P pairs, B groups, n places of each, H heads, C channels per head, D = H*C.
 """
 
 from math import sqrt
@@ -12,36 +12,37 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from grit.graphs.packed import PackedGraphs
+from grit.graphs.packed import offsets
 from grit.memory import check_fits
 from grit.nn.attention.contract import check_heads
 
 
 class Grid:
-    """Where the nodes of a batch stand in B rows of n places.
+    """Where packed rows stand in B rows of n places.
 
     Args:
-        graphs: The batch.
-        tokens: Places at the beginning of each row that a model keeps for tokens of its own.
+        sizes: (B,) rows of each group, such as ``batch.graphs.nodes_per_graph``.
+        tokens: Places at the beginning of each group that a model keeps for tokens of its own.
 
     Attributes:
-        num_graphs: B.
-        size: n, the nodes of the largest graph, and the tokens.
-        row: (N,) the place of each node in the flattened grid (B * n).
-        occupied: (B, n) whether there is a node, or a token.
+        num_groups: B.
+        size: n, the rows of the largest group, and the tokens.
+        place: (N,) the place of each row within its group.
+        row: (N,) its place in the flattened grid (B * n).
+        occupied: (B, n) whether there is a row, or a token.
     """
 
-    def __init__(self, graphs: PackedGraphs, tokens: int = 0) -> None:
-        sizes, graph = graphs.nodes_per_graph, graphs.graph_of_node
-        self.num_graphs, self.size = graphs.num_graphs, int(sizes.max()) + tokens
-        self.place = torch.arange(graphs.num_nodes, device=graph.device) - graphs.node_ptr[graph] + tokens  # (N,)
-        self.row = graph * self.size + self.place
-        self.occupied = torch.arange(self.size, device=graph.device) < (sizes + tokens).unsqueeze(1)
+    def __init__(self, sizes: Tensor, tokens: int = 0) -> None:
+        self.num_groups, self.size = sizes.numel(), int(sizes.max()) + tokens
+        group = torch.repeat_interleave(sizes)  # (N,)
+        self.place = torch.arange(group.numel(), device=sizes.device) - offsets(sizes)[group] + tokens
+        self.row = group * self.size + self.place
+        self.occupied = torch.arange(self.size, device=sizes.device) < (sizes + tokens).unsqueeze(1)
 
     def spread(self, x: Tensor) -> Tensor:
-        """(N, D) -> (B, n, D), 0 where there is no node."""
-        places = x.new_zeros(self.num_graphs * self.size, x.shape[1]).index_copy(0, self.row, x)
-        return places.view(self.num_graphs, self.size, -1)
+        """(N, D) -> (B, n, D), 0 where there is no row."""
+        places = x.new_zeros(self.num_groups * self.size, x.shape[1]).index_copy(0, self.row, x)
+        return places.view(self.num_groups, self.size, -1)
 
     def collect(self, places: Tensor) -> Tensor:
         """(B, n, D) -> (N, D)."""
@@ -49,17 +50,17 @@ class Grid:
 
     def add_pairs(self, values: Tensor, query: Tensor, key: Tensor) -> Tensor:
         """(M, H) values of pairs of nodes -> (B, H, n, n), their sums at [query, key], 0 elsewhere."""
-        cells = self.num_graphs * self.size**2
+        cells = self.num_groups * self.size**2
         check_fits(cells, values.shape[1] * values.element_size(), values.device, "pairs padded to the largest graph")
         at = self.row[query] * self.size + self.place[key]
         grid = values.new_zeros(cells, values.shape[1]).index_add(0, at, values)
-        return grid.view(self.num_graphs, self.size, self.size, -1).permute(0, 3, 1, 2)
+        return grid.view(self.num_groups, self.size, self.size, -1).permute(0, 3, 1, 2)
 
     def mark_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         """(B, 1, n, n) bool: which pairs of places are listed."""
-        marked = torch.zeros(self.num_graphs * self.size**2, dtype=torch.bool, device=query.device)
+        marked = torch.zeros(self.num_groups * self.size**2, dtype=torch.bool, device=query.device)
         marked[self.row[query] * self.size + self.place[key]] = True
-        return marked.view(self.num_graphs, 1, self.size, self.size)
+        return marked.view(self.num_groups, 1, self.size, self.size)
 
 
 def split_heads(places: Tensor, num_heads: int) -> Tensor:

@@ -3,7 +3,7 @@
 Shape letters: N nodes of the batch, E edges, B graphs, D channels, T targets.
 """
 
-from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,23 +11,12 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks.output import Output
+from grit.models.blocks.few_rows import normed_mlp
+from grit.models.blocks.output import Output, Pooling
 from grit.nn.heads import sum_per_graph
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
-
-
-class GraphsNorm(BatchNorm):
-    """Batch normalisation over graphs. In training, a batch of one graph is normalised by the running statistics.
-
-    Its own would make every number 0, and torch refuses them. Such a batch is what may be left at the end of an epoch.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise: (B, D) -> (B, D)."""
-        if x.shape[0] > 1 or not self.training:
-            return super().forward(x)
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+from grit.options import Dropout, Layers, Width
 
 
 class OgbStack(nn.Module):
@@ -37,37 +26,41 @@ class OgbStack(nn.Module):
 
         x_i <- x_i + v          v <- dropout(MLP(v + Σ_i x_i))
 
-    so that all nodes of a graph hear of all others from the second layer on, whether edges connect them or not.
+    so that from the second layer on every node hears from all others of its graph, whether edges connect them or not.
 
     Args:
         schema: Features and targets of the data; graphs or nodes.
-        conv: Schema and D -> a module of x (N, D), edge_index (2, E) and edge features as they are.
         num_layers: Rounds of messages.
         hidden_dim: D.
         dropout: On the result of each round.
-        pooling: ``sum`` or ``mean`` for graphs; nodes are not pooled.
-        virtual: Whether there is a virtual node.
+        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
+
+    Attributes:
+        conv: Schema and D -> a module of x (N, D), edge_index (2, E) and edge features as they are.
+        has_virtual_node: Whether there is one.
     """
+
+    conv: ClassVar[type[nn.Module]]
+    has_virtual_node: ClassVar[bool]
 
     def __init__(
         self,
         schema: GraphSchema,
-        conv: Callable[[GraphSchema, int], nn.Module],
-        *,
-        num_layers: int,
-        hidden_dim: int,
-        dropout: float,
-        pooling: str,
-        virtual: bool,
+        num_layers: Layers = 5,
+        hidden_dim: Width = 300,
+        dropout: Dropout = 0.0,
+        pooling: Pooling = "sum",
     ) -> None:
         super().__init__()
         self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim)
-        self.convs = nn.ModuleList(conv(schema, hidden_dim) for _ in range(num_layers))
+        self.convs = nn.ModuleList(self.conv(schema, hidden_dim) for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_dim) for _ in range(num_layers))
         self.dropout = dropout
         self.output = Output(schema, hidden_dim, pooling=pooling, num_layers=1)
-        self.virtual = nn.Parameter(torch.zeros(1, hidden_dim)) if virtual else None
-        self.virtual_mlps = nn.ModuleList(_virtual_mlp(hidden_dim) for _ in range(num_layers - 1) if virtual)
+        self.virtual = nn.Parameter(torch.zeros(1, hidden_dim)) if self.has_virtual_node else None
+        passed_on = num_layers - 1 if self.has_virtual_node else 0
+        widths = [hidden_dim] * 3
+        self.virtual_mlps = nn.ModuleList(normed_mlp(*widths, final=True) for _ in range(passed_on))
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
@@ -85,9 +78,3 @@ class OgbStack(nn.Module):
             x = F.dropout(torch.relu(x) if layer < last else x, self.dropout, self.training)
         predicted: Tensor = self.output(x, batch)
         return predicted
-
-
-def _virtual_mlp(dim: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(dim, dim), GraphsNorm(dim), nn.ReLU(), nn.Linear(dim, dim), GraphsNorm(dim), nn.ReLU()
-    )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import LenientBatchNorm, Output, normalised_gates
+from grit.models.blocks import FewRowsNorm, Output, normalised_gates
 from grit.nn.heads import sum_per_graph
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
@@ -39,7 +39,7 @@ class LspeLayer(nn.Module):
         self.edge_map = nn.Linear(hidden_dim, hidden_dim)  # B_3
         self.position_maps = nn.Linear(hidden_dim, 2 * hidden_dim)  # C_1, C_2
         self.node_norm = BatchNorm(hidden_dim)
-        self.edge_norm = LenientBatchNorm(hidden_dim)
+        self.edge_norm = FewRowsNorm(hidden_dim)
 
     def forward(
         self, h: Tensor, p: Tensor, edge: Tensor, batch: PairBatch, *, update_edges: bool = True

@@ -1,6 +1,6 @@
 """GCN and GIN of the Open Graph Benchmark (Hu et al. 2021), with and without a virtual node (Gilmer et al. 2017).
 
-The published ones have 5 layers of 600 for PCQM4Mv2. Messages follow the direction of the edges, and degrees are out-degrees.
+They have 5 layers of 600 for PCQM4Mv2. Messages follow the direction of the edges, and degrees are out-degrees.
 Self-loops count as edges, parallel edges count each.
 
 Shape letters: N nodes of the batch, E edges, B graphs, D channels, T targets.
@@ -12,10 +12,9 @@ from torch_geometric.nn import GINEConv
 from torch_geometric.utils import degree, scatter
 
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import OgbStack, Pooling
+from grit.models.blocks import OgbStack
 from grit.models.message_passing.gin import isomorphism_mlp
 from grit.nn.stem import FEATURE_ENCODERS
-from grit.options import Dropout, Layers, Width
 
 
 class OgbGcnConv(nn.Module):
@@ -64,120 +63,24 @@ class OgbGinConv(nn.Module):
 
 
 class GcnOgb(OgbStack):
-    """GCN with edge features: `OgbStack` of `OgbGcnConv`, no virtual node.
+    """GCN with edge features, without a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
-    Args:
-        schema: Features and targets of the data; graphs or nodes.
-        num_layers: Rounds of messages.
-        hidden_dim: Width.
-        dropout: On the result of each round.
-        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
-    """
-
-    def __init__(
-        self,
-        schema: GraphSchema,
-        num_layers: Layers = 5,
-        hidden_dim: Width = 300,
-        dropout: Dropout = 0.0,
-        pooling: Pooling = "sum",
-    ) -> None:
-        super().__init__(
-            schema,
-            OgbGcnConv,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            dropout=dropout,
-            pooling=pooling,
-            virtual=False,
-        )
+    conv, has_virtual_node = OgbGcnConv, False
 
 
 class GcnVirtual(OgbStack):
-    """GCN with edge features and a virtual node: `OgbStack` of `OgbGcnConv`.
+    """GCN with edge features and a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
-    Args:
-        schema: Features and targets of the data; graphs or nodes.
-        num_layers: Rounds of messages.
-        hidden_dim: Width.
-        dropout: On the result of each round.
-        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
-    """
-
-    def __init__(
-        self,
-        schema: GraphSchema,
-        num_layers: Layers = 5,
-        hidden_dim: Width = 192,
-        dropout: Dropout = 0.0,
-        pooling: Pooling = "sum",
-    ) -> None:
-        super().__init__(
-            schema,
-            OgbGcnConv,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            dropout=dropout,
-            pooling=pooling,
-            virtual=True,
-        )
+    conv, has_virtual_node = OgbGcnConv, True
 
 
 class GinOgb(OgbStack):
-    """GIN with edge features: `OgbStack` of `OgbGinConv`, no virtual node.
+    """GIN with edge features, without a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
-    Args:
-        schema: Features and targets of the data; graphs or nodes.
-        num_layers: Rounds of messages.
-        hidden_dim: Width.
-        dropout: On the result of each round.
-        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
-    """
-
-    def __init__(
-        self,
-        schema: GraphSchema,
-        num_layers: Layers = 5,
-        hidden_dim: Width = 220,
-        dropout: Dropout = 0.0,
-        pooling: Pooling = "sum",
-    ) -> None:
-        super().__init__(
-            schema,
-            OgbGinConv,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            dropout=dropout,
-            pooling=pooling,
-            virtual=False,
-        )
+    conv, has_virtual_node = OgbGinConv, False
 
 
 class GinVirtual(OgbStack):
-    """GIN with edge features and a virtual node: `OgbStack` of `OgbGinConv`.
+    """GIN with edge features and a virtual node; arguments as in `grit.models.blocks.ogb_stack.OgbStack`."""
 
-    Args:
-        schema: Features and targets of the data; graphs or nodes.
-        num_layers: Rounds of messages.
-        hidden_dim: Width.
-        dropout: On the result of each round.
-        pooling: ``sum`` or ``mean`` for graphs, ``none`` for nodes.
-    """
-
-    def __init__(
-        self,
-        schema: GraphSchema,
-        num_layers: Layers = 5,
-        hidden_dim: Width = 164,
-        dropout: Dropout = 0.0,
-        pooling: Pooling = "sum",
-    ) -> None:
-        super().__init__(
-            schema,
-            OgbGinConv,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            dropout=dropout,
-            pooling=pooling,
-            virtual=True,
-        )
+    conv, has_virtual_node = OgbGinConv, True

@@ -13,7 +13,7 @@ from torch_geometric.nn import GINEConv
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import offsets
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Dense, LenientBatchNorm
+from grit.models.blocks import FewRowsNorm, Grid
 from grit.nn.attention.contract import check_heads
 from grit.nn.heads import readout_class
 from grit.nn.norm import BatchNorm
@@ -66,7 +66,7 @@ class SignNet(nn.Module):
         self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
         self.head = nn.Sequential(
             nn.Linear(hidden_dim, hidden_dim, bias=False),
-            LenientBatchNorm(hidden_dim),
+            FewRowsNorm(hidden_dim),
             nn.ReLU(),
             nn.Linear(hidden_dim, schema.num_outputs),
         )
@@ -84,7 +84,7 @@ class SignNet(nn.Module):
         rows = Rows.of(batch, self.walk_steps)
         values = batch.node_encoding[rows.node, rows.frequency].unsqueeze(1)  # (R, 1)
         signless = self._phi(values, rows) + self._phi(-values, rows)  # (R, D)
-        signless = self.rho(signless, Dense(rows.count))
+        signless = self.rho(signless, Grid(rows.count))
         summed = signless.new_zeros(batch.num_nodes, signless.shape[1]).index_add(0, rows.node, signless)  # (N, D)
         positions: Tensor = self.position(summed)
         return positions
@@ -170,19 +170,19 @@ class SetLayer(nn.Module):
         self.ffn = nn.Sequential(nn.Linear(hidden_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, hidden_dim))
         self.attention_norm, self.norm = (nn.LayerNorm(hidden_dim, eps=1e-6) for _ in range(2))
 
-    def forward(self, rows: Tensor, dense: Dense) -> Tensor:
+    def forward(self, rows: Tensor, grid: Grid) -> Tensor:
         """(R, D) -> (R, D)."""
-        spread = dense.spread(self.maps(rows))  # (N, n, 3D)
+        spread = grid.spread(self.maps(rows))  # (N, n, 3D)
         spread = spread.view(*spread.shape[:2], 3, self.num_heads, -1)  # (N, n, 3, H, C)
         query, key, value = spread.permute(2, 0, 3, 1, 4)  # (N, H, n, C) each
         attended = F.scaled_dot_product_attention(
             query,
             key,
             value,
-            attn_mask=~dense.padding[:, None, None, :],
+            attn_mask=grid.occupied[:, None, None, :],
             dropout_p=self.attention_dropout if self.training else 0.0,
         )
-        rows = self.attention_norm(rows + self.out(dense.gather(attended.transpose(1, 2).flatten(2))))
+        rows = self.attention_norm(rows + self.out(grid.collect(attended.transpose(1, 2).flatten(2))))
         normed: Tensor = self.norm(rows + self.ffn(rows))
         return normed
 

@@ -14,7 +14,7 @@ from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Dense, EncodedNodes, GatedGcnLayer, Output
+from grit.models.blocks import EncodedNodes, GatedGcnLayer, Grid, Output
 from grit.nn.activation import ACTIVATIONS, activation_function
 from grit.nn.attention.contract import check_heads
 from grit.nn.heads import HEADS
@@ -72,13 +72,13 @@ class GpsLayer(nn.Module):
         self.ffn = _Mlp(hidden_dim, 2 * hidden_dim, activation, dropout=dropout)
 
     def forward(
-        self, x: Tensor, edge: Tensor, edge_index: Tensor, dense: Dense, *, update_edges: bool
+        self, x: Tensor, edge: Tensor, edge_index: Tensor, grid: Grid, *, update_edges: bool
     ) -> tuple[Tensor, Tensor]:
         """Nodes (N, D) and edges (E, D) -> the same."""
         local, edge = self.local(x, edge, edge_index, update_edges=update_edges)
-        rows = dense.spread(x)  # (B, n, D)
-        attended = self.attention(rows, rows, rows, key_padding_mask=dense.padding, need_weights=False)[0]
-        attended = F.dropout(dense.gather(attended), self.dropout, self.training)  # (N, D)
+        rows = grid.spread(x)  # (B, n, D)
+        attended = self.attention(rows, rows, rows, key_padding_mask=~grid.occupied, need_weights=False)[0]
+        attended = F.dropout(grid.collect(attended), self.dropout, self.training)  # (N, D)
         x = self.local_norm(local) + self.attention_norm(x + attended)
         return self.norm(x + F.dropout(self.ffn(x), self.dropout, self.training)), edge
 
@@ -146,10 +146,10 @@ class Gps(nn.Module):
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
         x, edge = self.node(batch), self.edge(batch.graphs.edge_attr)  # (N, D), (E, D)
-        dense = Dense(batch.graphs.nodes_per_graph)
+        grid = Grid(batch.graphs.nodes_per_graph)
         for number, layer in enumerate(self.layers, start=1):
             # What the last layer would write to the edges is read by nobody.
-            x, edge = layer(x, edge, batch.graphs.edge_index, dense, update_edges=number < len(self.layers))
+            x, edge = layer(x, edge, batch.graphs.edge_index, grid, update_edges=number < len(self.layers))
         predicted: Tensor = self.output(x, batch)
         return predicted
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import Grid
-from grit.models.blocks.graphormer import DistanceTable, GraphormerTrunk, PathBias, Release, distances, initialise
+from grit.models.blocks.graphormer_biases import DistanceTable, PathBias, distances
+from grit.models.blocks.graphormer_trunk import GraphormerTrunk, Release, initialise
 from grit.nn.attention.contract import check_heads
 from grit.options import Dropout, Layers, Width
 
@@ -57,6 +58,7 @@ class Graphormer(nn.Module):
         self.walk_steps = walk_steps
         self.num_distances = walk_steps + (release == "second")
         self.distance = DistanceTable(num_heads, self.num_distances)
+        self.factor = self.make_factor(num_heads)
         self.path = PathBias(schema.edge, num_heads, path_steps)
         self.trunk = GraphormerTrunk(
             schema,
@@ -71,12 +73,20 @@ class Graphormer(nn.Module):
             release=release,
         )
         initialise(self, num_layers, release)
+        if self.factor is not None:
+            for numbers in self.factor.parameters():
+                nn.init.ones_(numbers)
+
+    def make_factor(self, num_heads: int) -> DistanceTable | None:
+        """A table of factors for the attention weights; None for a factor of 1."""
+        return None
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        grid, distance = Grid(batch.graphs, tokens=1), distances(batch, self.walk_steps)
+        grid, distance = Grid(batch.graphs.nodes_per_graph, tokens=1), distances(batch, self.walk_steps)
         bias = self.distance(distance, batch, grid) + self.path(batch, grid)
-        predicted: Tensor = self.trunk(batch, grid, distance < self.num_distances, bias)
+        factor = None if self.factor is None else self.factor(distance, batch, grid)
+        predicted: Tensor = self.trunk(batch, grid, distance < self.num_distances, bias, factor)
         return predicted
 
 

@@ -12,7 +12,8 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.resistance import NOT_JOINED
 from grit.graphs.schema import Features, GraphSchema
 from grit.models.blocks import Grid
-from grit.models.blocks.graphormer import DistanceTable, GraphormerTrunk, PathBias, Release, distances, initialise
+from grit.models.blocks.graphormer_biases import DistanceTable, PathBias, distances
+from grit.models.blocks.graphormer_trunk import GraphormerTrunk, Release, initialise
 from grit.options import Dropout, Layers, Width
 
 _INFINITE = 512.0  # the authors' number for a resistance that is infinite
@@ -115,7 +116,7 @@ class GraphormerGd(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        grid, distance = Grid(batch.graphs, tokens=1), distances(batch, self.walk_steps)
+        grid, distance = Grid(batch.graphs.nodes_per_graph, tokens=1), distances(batch, self.walk_steps)
         given = batch.pair_encoding[:, self.walk_steps]  # (P,)
         resistance = torch.where(given == NOT_JOINED, _INFINITE, given)
         query, key = batch.pairs.query, batch.pairs.key

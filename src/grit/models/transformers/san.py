@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Grid, NodeInput, Output, Pooling
+from grit.models.blocks import EncodedNodes, Grid, Output, Pooling
 from grit.models.blocks.frequencies import FrequencyTransformer
 from grit.models.blocks.grid import split_heads
-from grit.models.blocks.node_input import check_encoding_dim
 from grit.nn.attention.contract import check_heads
 from grit.nn.heads import HEADS
 from grit.nn.norm import BatchNorm
@@ -155,13 +154,13 @@ class San(nn.Module):
         head_layers: Layers = 3,
     ) -> None:
         super().__init__()
-        self.node = NodeInput(
+        self.node = EncodedNodes(
             schema,
-            hidden_dim,
             encoding=encoding,
             walk_steps=walk_steps,
+            hidden_dim=hidden_dim,
             encoding_dim=encoding_dim,
-            frequencies=lambda: FrequencyTransformer(encoding_dim, encoding_layers, encoding_heads),
+            frequencies=lambda dim: FrequencyTransformer(dim, encoding_layers, encoding_heads),
         )
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
         self.fake = nn.Parameter(torch.randn(1, hidden_dim))
@@ -170,7 +169,7 @@ class San(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        x, edge, grid = self.node(batch), self.edge(batch.graphs.edge_attr), Grid(batch.graphs)
+        x, edge, grid = self.node(batch), self.edge(batch.graphs.edge_attr), Grid(batch.graphs.nodes_per_graph)
         is_fake = fake_edges(batch, grid)
         for layer in self.layers:
             x = layer(x, edge, self.fake, batch, grid, is_fake)
@@ -188,5 +187,4 @@ def fake_edges(batch: PairBatch, grid: Grid) -> Tensor:
 def check_san(options: Mapping[str, Any]) -> None:
     """Raise where options of `San` do not go together, before anything is built."""
     check_heads(options["hidden_dim"], options["num_heads"])
-    check_encoding_dim(options["hidden_dim"], options["encoding_dim"])
     check_heads(options["encoding_dim"], options["encoding_heads"])

@@ -12,100 +12,19 @@ Shape letters: N nodes, E edges, B graphs, M tokens of the batch, M = N + E + 2B
 identifier, D channels, T targets.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from torch_geometric.utils import to_dense_batch
+from torch import Tensor
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import Draws
-from grit.models.transformers.tokengt_parts import TokenGtLayer, orthonormal
+from grit.models.transformers.tokengt_base import TokenGt, orthonormal
 from grit.nn.attention.contract import check_heads
-from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
-
-_SPECIAL = 2  # graph token, null token
-
-
-class TokenGt(nn.Module, ABC):
-    """What both kinds of identifiers have in common; for the arguments see `TokenGtOrf`."""
-
-    def __init__(
-        self,
-        schema: GraphSchema,
-        *,
-        identifier_dim: int,
-        num_layers: int,
-        hidden_dim: int,
-        ffn_dim: int,
-        num_heads: int,
-        dropout: float,
-        attention_dropout: float,
-        activation_dropout: float,
-        stochastic_depth: float,
-    ) -> None:
-        super().__init__()
-        self.level = schema.level
-        self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim)
-        self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
-        self.special = nn.Embedding(_SPECIAL, hidden_dim)
-        self.identifier = nn.Linear(2 * identifier_dim, hidden_dim, bias=False)
-        self.kind = nn.Embedding(2, hidden_dim)  # edge, node
-        self.stem = nn.Sequential(nn.LayerNorm(hidden_dim), nn.Dropout(dropout))
-        self.layers = nn.ModuleList(
-            TokenGtLayer(
-                hidden_dim=hidden_dim,
-                ffn_dim=ffn_dim,
-                num_heads=num_heads,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                activation_dropout=activation_dropout,
-                skip=stochastic_depth * (layer + 1) / num_layers,
-            )
-            for layer in range(num_layers)
-        )
-        self.head = nn.Sequential(
-            nn.Linear(hidden_dim, hidden_dim),
-            nn.GELU(),
-            nn.LayerNorm(hidden_dim),
-            nn.Linear(hidden_dim, schema.num_outputs),
-        )
-        self.apply(_initialise)
-
-    @abstractmethod
-    def identify(self, batch: PairBatch) -> Tensor:
-        """The identifier of each node: (N, d)."""
-
-    def forward(self, batch: PairBatch) -> Tensor:
-        """Predict: (B, T) for graphs, (N, T) for nodes."""
-        graphs = batch.graphs
-        x, graph_of_token = self.tokens(batch)  # (M, D), (M,)
-        order = torch.argsort(graph_of_token, stable=True)
-        x, mask = to_dense_batch(self.stem(x[order]), graph_of_token[order], batch_size=batch.num_graphs)  # (B, L, D)
-        for layer in self.layers:
-            x = layer(x, mask)
-        place = torch.arange(graphs.num_nodes, device=x.device) - graphs.node_ptr[graphs.graph_of_node] + _SPECIAL
-        chosen = x[graphs.graph_of_node, place] if self.level == "node" else x[:, 0]
-        predicted: Tensor = self.head(chosen)
-        return predicted
-
-    def tokens(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
-        """(M, D), first those of the graphs, null tokens, nodes, edges; and the graph of each, (M,)."""
-        graphs = batch.graphs
-        nodes = torch.arange(graphs.num_nodes, device=graphs.x.device)
-        first, second = torch.cat([nodes.expand(2, -1), graphs.edge_index], 1)  # (N + E,)
-        identifier = self.identify(batch)  # (N, d)
-        feature = torch.cat([self.node(graphs.x), self.edge(graphs.edge_attr)])  # (N + E, D)
-        feature = feature + self.identifier(torch.cat([identifier[first], identifier[second]], 1))
-        feature = feature + self.kind((first == second).long())
-        special = self.special.weight.repeat_interleave(len(graphs), 0).to(feature.dtype)  # (2B, D)
-        each = torch.arange(len(graphs), device=nodes.device)
-        return torch.cat([special, feature]), torch.cat([each, each, graphs.graph_of_node[first]])
 
 
 class TokenGtOrf(TokenGt, Draws):
@@ -209,13 +128,6 @@ class TokenGtLap(TokenGt):
             return vectors
         signs = torch.randint(0, 2, (batch.num_graphs, vectors.shape[1]), device=vectors.device) * 2 - 1
         return F.dropout(vectors, self.eigenvector_dropout) * signs[batch.graphs.graph_of_node]
-
-
-def _initialise(module: nn.Module) -> None:
-    if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=0.02)
-    if isinstance(module, nn.Linear) and module.bias is not None:
-        nn.init.zeros_(module.bias)
 
 
 def check_tokengt(options: Mapping[str, Any]) -> None:

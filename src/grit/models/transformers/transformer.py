@@ -12,9 +12,7 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Grid, GridAttention, NodeInput, Output, Pooling
-from grit.models.blocks.frequencies import FrequencySet
-from grit.models.blocks.node_input import check_encoding_dim
+from grit.models.blocks import EncodedNodes, Grid, GridAttention, Output, Pooling
 from grit.nn.attention.contract import check_heads
 from grit.nn.heads import HEADS
 from grit.nn.norm import BatchNorm
@@ -89,13 +87,8 @@ class Transformer(nn.Module):
         head_layers: Layers = 3,
     ) -> None:
         super().__init__()
-        self.node = NodeInput(
-            schema,
-            hidden_dim,
-            encoding=encoding,
-            walk_steps=walk_steps,
-            encoding_dim=encoding_dim,
-            frequencies=lambda: FrequencySet(encoding_dim),
+        self.node = EncodedNodes(
+            schema, encoding=encoding, walk_steps=walk_steps, hidden_dim=hidden_dim, encoding_dim=encoding_dim
         )
         self.layers = nn.ModuleList(
             TransformerLayer(hidden_dim, num_heads, dropout, attention_dropout) for _ in range(num_layers)
@@ -104,7 +97,7 @@ class Transformer(nn.Module):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Predict: (B, T) for graphs, (N, T) for nodes."""
-        x, grid = self.node(batch), Grid(batch.graphs)
+        x, grid = self.node(batch), Grid(batch.graphs.nodes_per_graph)
         for layer in self.layers:
             x = layer(x, grid)
         predicted: Tensor = self.output(x, batch)
@@ -114,4 +107,3 @@ class Transformer(nn.Module):
 def check_transformer(options: Mapping[str, Any]) -> None:
     """Raise where options of `Transformer` do not go together, before anything is built."""
     check_heads(options["hidden_dim"], options["num_heads"])
-    check_encoding_dim(options["hidden_dim"], options["encoding_dim"])

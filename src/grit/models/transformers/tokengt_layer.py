@@ -1,15 +1,11 @@
-"""The layer of TokenGT, and its random identifiers.
+"""The layer of TokenGT.
 
-Shape letters: N nodes, B graphs, L the most tokens that one graph has, H heads, C channels per head, D = H*C, d width of an
-identifier.
+Shape letters: B graphs, L the most tokens that one graph has, H heads, C channels per head, D = H*C.
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import to_dense_batch
 
-from grit.graphs.packed import PackedGraphs
 from grit.nn.attention.contract import check_heads
 
 
@@ -59,20 +55,3 @@ class TokenGtLayer(nn.Module):
         if not self.training or self.skip == 0.0:
             return change
         return change * F.dropout(change.new_ones(change.shape[0], 1, 1), self.skip)
-
-
-def orthonormal(drawn: Tensor, graphs: PackedGraphs) -> Tensor:
-    """Rows of orthogonal matrices, uniformly distributed if ``drawn`` is normal: (N, d) -> (N, d).
-
-    A graph of n nodes gets n rows of an orthogonal n x n matrix and zeros behind them. If n is more than d, these are d of its
-    columns, with rows of length 1.
-    """
-    dense, mask = to_dense_batch(drawn, graphs.graph_of_node)  # (B, n, d)
-    width = min(dense.shape[1], dense.shape[2])
-    # Rows and columns beyond a graph's size are zero and stay zero in the columns before them: no graph sees another's size.
-    used = torch.arange(width, device=drawn.device) < graphs.nodes_per_graph.unsqueeze(1)  # (B, width)
-    q, r = torch.linalg.qr(dense[:, :, :width] * used.unsqueeze(1))  # (B, n, width)
-    # Only with positive numbers on the diagonal of r is q uniform; the decomposition is free to choose their signs.
-    sign = torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1.0, 1.0).to(q.dtype) * used
-    rows = (q * sign.unsqueeze(1))[mask]  # (N, width)
-    return F.normalize(F.pad(rows, (0, drawn.shape[1] - width)), dim=1)
