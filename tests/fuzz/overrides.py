@@ -39,6 +39,7 @@ def _leaves() -> dict[str, list[str]]:
         for section, part in recipe.items()
         if isinstance(part, dict)
         for name, value in part.items()
+        if value is not None  # null has no type: such a key gets any value
     }
 
 
