@@ -163,7 +163,7 @@ def test_train_says_what_it_did(grit, folder):
 
 
 def test_lists(grit):
-    assert grit("recipes").split("\n\n")[0].splitlines() == list(recipes())
+    assert [line.split()[0] for line in grit("recipes").split("\n\n")[0].splitlines()] == list(recipes())
     assert "propositions" in grit("reproduce")
     assert "did you mean 'propositions'" in grit("reproduce", "proposition", code=2)
     printed = grit("doctor")
