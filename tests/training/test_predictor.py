@@ -268,9 +268,7 @@ def test_formulas_do_not_pass_through(molecules, tmp_path):
         ["-", "[O-]C", "'=x"],
     ]
     assert [row[-1] for row in rows] == ["", "not valid SMILES", "", ""]
-    text = (
-        (tmp_path / "out.csv").read_text().replace(",note", ",a").replace("constrained solubility_pred", "b")
-    )
+    text = (tmp_path / "out.csv").read_text().replace(",note", ",a").replace("constrained solubility_pred", "b")
     (tmp_path / "again.csv").write_text(text)
     predict_table(predictor, tmp_path / "again.csv", tmp_path / "out.csv", processes=1)
     with (tmp_path / "out.csv").open(newline="") as file:
