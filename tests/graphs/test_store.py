@@ -225,7 +225,7 @@ def test_foreign_damaged_and_newer_stores(store, tmp_path):
     manifest = store.path / MANIFEST
     original = manifest.read_text()
     for change, message in (
-        ({"version": 4}, "format version 4, this grit reads up to 3"),
+        ({"version": 5}, "format version 5, this grit reads up to 4"),
         ({"format": "other"}, "damaged: manifest.json cannot be read: format"),
         ({"task": {"kind": "guess"}}, "damaged"),
         ({"name": "other"}, "manifest.json has changed since the store was built"),

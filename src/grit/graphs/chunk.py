@@ -177,16 +177,21 @@ def _check_graph_attr(values: Array | None, count: int, graphs: GraphSchema, fir
         raise GritError(
             f"graph_attr must hold {width} numbers for each of {count} graphs, got {values.dtype} {values.shape}."
         )
-    infinite = np.isinf(values).any(1)
-    if infinite.any():
-        raise GritError(f"graph {first + int(infinite.argmax())}: graph_attr is infinite; NaN stands for a missing number.")
+    # Stored as float32, in which larger numbers would be infinite.
+    too_large = (np.abs(values.astype(np.float64)) > np.finfo(np.float32).max).any(1)
+    if too_large.any():
+        raise GritError(
+            f"graph {first + int(too_large.argmax())}: graph_attr is infinite or beyond 3e38; NaN stands for a missing number."
+        )
 
 
 def _check_graph_weight(weight: Array, count: int, graphs: GraphSchema, first: int) -> None:
     if graphs.level != "graph":
         raise GritError(f"weights go with targets of whole graphs; these are {graphs.level}-level ones.")
     if weight.shape != (count,) or weight.dtype.kind != "f":
-        raise GritError(f"graph_weight must hold a number for each of {count} graphs, got {weight.dtype} {weight.shape}.")
+        raise GritError(
+            f"graph_weight must hold a number for each of {count} graphs, got {weight.dtype} {weight.shape}."
+        )
     wrong = ~(np.isfinite(weight) & (weight >= 0))
     if wrong.any():
         place = int(wrong.argmax())

@@ -236,7 +236,9 @@ def _graph_attr(parts: list[Tensor | None]) -> Tensor | None:
     for g, part in enumerate(present):
         if not isinstance(part, Tensor) or part.dim() > 2 or (part.dim() == 2 and part.shape[0] != 1):
             got = f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else f"type {type(part).__name__}"
-            raise GritError(f"graph {g}: graph_attr has {got}, expected a tensor of shape (1, F): numbers of the graph.")
+            raise GritError(
+                f"graph {g}: graph_attr has {got}, expected a tensor of shape (1, F): numbers of the graph."
+            )
         rows.append(_numbers(f"graph {g}", part).reshape(1, -1))
         if rows[-1].shape[1] != rows[0].shape[1]:
             raise GritError(

@@ -179,7 +179,9 @@ def _check_per_graph(g: PackedGraphs) -> None:
         infinite = torch.isinf(values)
         if bool(infinite.any()):
             graph, column = infinite.nonzero()[0].tolist()
-            raise GritError(f"graph {graph}: graph_attr is infinite in column {column}; NaN stands for a missing number.")
+            raise GritError(
+                f"graph {graph}: graph_attr is infinite in column {column}; NaN stands for a missing number."
+            )
     if g.graph_weight is not None:
         weight = g.graph_weight
         if weight.shape != (g.num_graphs,) or not weight.is_floating_point():
@@ -190,7 +192,9 @@ def _check_per_graph(g: PackedGraphs) -> None:
         bad = ~torch.isfinite(weight) | (weight < 0)
         if bool(bad.any()):
             graph = int(bad.nonzero()[0])
-            raise GritError(f"graph {graph}: graph_weight is {float(weight[graph])}; weights are finite and not negative.")
+            raise GritError(
+                f"graph {graph}: graph_weight is {float(weight[graph])}; weights are finite and not negative."
+            )
 
 
 def _check_targets(g: PackedGraphs) -> None:

@@ -103,7 +103,7 @@ class GraphInputs(BaseModel):
 
 
 def without_unused(content: dict[str, Any], *names: str) -> dict[str, Any]:
-    """What is written of a record: keys that came later are left out where they say nothing, so that old files stay as they are."""
+    """What is written of a record: later keys are left out where they say nothing, so that files stay as they were."""
     return {key: value for key, value in content.items() if key not in names or value}
 
 

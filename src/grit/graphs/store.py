@@ -284,6 +284,18 @@ class GraphStore:
         values: Array = self._arrays["y"][rows if others is None else rows[~others]]
         return values
 
+    def graph_attr(self, indices: Iterable[int] | Array | torch.Tensor) -> Array:
+        """Numbers that these graphs carry beside their nodes and edges, (n, F), NaN where missing; (n, 0) if there are none."""
+        chosen = self._checked(indices)
+        values: Array = (
+            self._arrays["graph_attr"][chosen] if "graph_attr" in self._arrays else np.zeros((chosen.size, 0))
+        )
+        return values
+
+    def weights(self, indices: Iterable[int] | Array | torch.Tensor) -> Array | None:
+        """How much each of these graphs counts in the loss, (n,); None where all count alike."""
+        return self._arrays["graph_weight"][self._checked(indices), 0] if "graph_weight" in self._arrays else None
+
     def in_split(self, indices: Array, split: str) -> Array:
         """Of a store that `divides_nodes`: which nodes of these graphs are in the split, (N,)."""
         nodes, _ = self._ranges("node_ptr", self._checked(indices), len(self._arrays["x"]))
@@ -364,10 +376,6 @@ class GraphStore:
     def _per_graph(self, name: str, chosen: Array) -> torch.Tensor | None:
         """Numbers of the chosen graphs, (n, F) floating, if the store has such."""
         return torch.from_numpy(self._arrays[name][chosen].astype(np.float32)) if name in self._arrays else None
-
-    def weights(self, indices: Array) -> Array | None:
-        """(n,) how much each of these graphs counts in the loss; None where all count alike."""
-        return self._arrays["graph_weight"][indices, 0] if "graph_weight" in self._arrays else None
 
     def _in_other_splits(self, nodes: Array, split: str | None) -> Array | None:
         """Which of these nodes are not in the split; None where that is no question."""

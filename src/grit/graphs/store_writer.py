@@ -224,7 +224,7 @@ class StoreWriter:
         write_skipped(self._folder, skipped)
         _sync(self._folder / SKIPPED)
         manifest = Manifest(
-            version=version_for(arrays, self.task),
+            version=version_for(arrays),
             name=self.name,
             graphs=self.graphs,
             task=self.task,

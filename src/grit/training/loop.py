@@ -25,6 +25,7 @@ from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
 from grit.learning.metrics import METRICS
 from grit.learning.task import Task
+from grit.nn.graph_features import fit_features
 from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_checkpoint, read_last, rng_tensors, set_rng, write_checkpoint
@@ -133,6 +134,7 @@ class TrainingLoop:
         self.watch, self.log = watch, log
         self.num_workers = num_workers
         self.network = build_model(recipe, store.schema, statistics=data.statistics)
+        fit_features(self.network, store)
         if initial is not None:
             load_weights(self.network, {**self.network.state_dict(), **initial}, str(folder.path / INIT))
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]

@@ -36,8 +36,8 @@ def from_pyg(
     """PyG graphs: a list of ``Data``, a single one, or a PyG data set.
 
     Integer features become categories, floating ones numbers. Targets are those of `grit.graphs.convert.pack`: ``y`` of graphs
-    or nodes, or ``edge_label`` of ``edge_label_index``. Numbers of a whole graph are ``graph_attr``, (1, F) with NaN where missing;
-    they go with targets of graphs, and are joined to the pooled graph before the head.
+    or nodes, or ``edge_label`` of ``edge_label_index``. Numbers of a whole graph are ``graph_attr``, (1, F) with NaN where
+    missing; they go with targets of graphs, and are joined to the pooled graph before the head.
 
     If ``y`` is of nodes and the graphs carry ``train_mask``, ``val_mask`` and ``test_mask``, these divide the nodes: every split
     reads the whole graphs, and only its own nodes count in loss and metrics (`GraphStore.divides_nodes`). Targets of nodes in no
