@@ -25,7 +25,7 @@ QUICK = 5 * len(KINDS)
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
-    return {level: sample_store(folder / level, level) for level in ("graph", "node", "edge")}
+    return {level: sample_store(folder / level, level) for level in ("graph", "described", "node", "edge")}
 
 
 def copy(store, folder):
@@ -66,7 +66,7 @@ def check_verify_finds_it(store, folder, seed):
     return "verify" if message else "unharmed"
 
 
-@pytest.mark.parametrize("level", ["graph", "node", "edge"])
+@pytest.mark.parametrize("level", ["graph", "described", "node", "edge"])
 class TestDamage:
     def test_is_refused_on_opening(self, stores, level, tmp_path):
         for seed in range(QUICK):

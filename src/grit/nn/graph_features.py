@@ -21,7 +21,10 @@ _AT_A_TIME = 4_096
 
 
 class JoinFeatures(nn.Module):
-    """Join the numbers f of each graph to its vector h: ReLU(W [h ‖ z] + b), z = clip((f - mean) / deviation, ±10).
+    """Join the numbers f of each graph to its vector h: h + W_2 ReLU(W_1 z), z = clip((f - mean) / deviation, ±10).
+
+    The vector passes as it is, so that weights of a model without such numbers still fit. On a few hundred graphs this also
+    learned faster than a map of [h ‖ z], in which h, the sum over all nodes, is much the larger part.
 
     Mean and standard deviation are those of the training set (`fit_features`). They are kept with the weights. A missing
     number (NaN) counts as the mean, z = 0, and so does one that is the same in all of the training set.
@@ -41,7 +44,8 @@ class JoinFeatures(nn.Module):
         super().__init__()
         self.num_features = schema.graph_features
         if self.num_features:
-            self.linear = nn.Linear(width + self.num_features, width)
+            self.hidden = nn.Linear(self.num_features, width)
+            self.out = nn.Linear(width, width)
             self.register_buffer("mean", torch.zeros(self.num_features))
             self.register_buffer("scale", torch.ones(self.num_features))
 
@@ -56,7 +60,7 @@ class JoinFeatures(nn.Module):
             )
         if values is None or not given:
             return rows
-        joined: Tensor = torch.relu(self.linear(torch.cat([rows, self.normalised(values).to(rows.dtype)], 1)))
+        joined: Tensor = rows + self.out(torch.relu(self.hidden(self.normalised(values).to(rows.dtype))))
         return joined
 
     def normalised(self, values: Tensor) -> Tensor:
