@@ -170,3 +170,17 @@ def test_lists(grit):
     printed = grit("doctor")
     assert "kernels: " in printed
     assert f"torch-geometric: {version('torch-geometric')} " in printed
+
+
+def test_epochs_batch_size_and_patience_are_options(grit, folder):
+    options = ("--target", "weight", "--preset", "fast", "--split", "random", "--run", "named", "--no-forest")
+    changes = ("--epochs", 2, "--batch-size", 7, "--patience", 1)
+    grit("fit", "mine.csv", *options, *changes, "train.epochs=2", *MODEL)  # said twice, in agreement
+    config = RunFolder(folder / "named" / "model").recipe().train
+    assert (config.epochs, config.batch_size, config.patience) == (2, 7, 1)
+
+
+def test_an_option_and_an_override_that_contradict_each_other(grit, folder):
+    said = grit("fit", "mine.csv", "--target", "weight", "--run", "none", "--epochs", 3, "train.epochs=5", code=2)
+    assert "--epochs 3 and train.epochs=5 contradict each other; give one of them." in said
+    assert not (folder / "none").exists()
