@@ -37,8 +37,9 @@ def main():
     task = Task.fitted(store.task, store.targets(chosen))
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run")
-        run.begin(recipe, describe_data(store, (0.0,), (1.0,)))
-        loop = TrainingLoop(recipe, store, run, make_fabric("32-true", "cpu"), task, watch=lambda event: None)
+        data = describe_data(store, task, {})
+        run.begin(recipe, data)
+        loop = TrainingLoop(recipe, store, run, make_fabric("32-true", "cpu"), task, data, watch=lambda event: None)
         inside, steps = 0.0, 0
         step = loop._step
 
