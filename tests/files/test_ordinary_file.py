@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import grit
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.tables.text_table import TextTable
 from grit.errors import GritError
 from grit.files.whole_file import whole_file
 from grit.graphs.store import GraphStore

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from grit.datasets.own.molecule_tables import smiles_column
 from grit.datasets.pipeline.featurise_rows import (
     ROWS_PER_PIECE,
     Featurise,
@@ -19,8 +18,9 @@ from grit.datasets.pipeline.featurise_rows import (
     default_processes,
     in_order,
 )
-from grit.datasets.pipeline.records import Record
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.tables.formats import open_table
+from grit.datasets.tables.smiles_column import smiles_column
+from grit.datasets.tables.table import Record
 from grit.errors import GritError
 from grit.files.spreadsheet import guarded
 from grit.files.whole_file import whole_file
@@ -68,8 +68,8 @@ def predict_table(
     Returns:
         Rows, and rows without a prediction.
     """
-    table = TextTable(path)
-    column = smiles if smiles is not None else smiles_column(table)
+    table = open_table(path)
+    column = smiles if smiles is not None else smiles_column(table).name
     table.need([column])
     names = output_columns(predictor, probabilities)
     taken = [name for name in (*names, NOTE) if name in table.header]

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 import grit
 from grit.datasets import from_csv, from_networkx, from_pyg, from_smiles
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.tables.text_table import TextTable
 from grit.graphs.store import GraphStore
 
 # What a warning tells is in test_rows_that_are_not_used_are_warned_of.
@@ -254,9 +254,9 @@ def test_bad_requests(tmp_path, options, message):
 
 
 def test_no_smiles_column_and_no_readable_row(tmp_path):
-    path = write_csv(tmp_path / "t.csv", [("a", 1.5)], ("structure", "y"))
+    path = write_csv(tmp_path / "t.csv", [("a", 1.5)], ("compound", "y"))
     with pytest.raises(
-        grit.GritError, match="no column called smiles. Name .* with --smiles .*; there are structure, y"
+        grit.GritError, match="no column called smiles. Name .* with --smiles .*; there are compound, y"
     ):
         from_csv(path, targets="y")
     path = write_csv(tmp_path / "t.csv", [("))", 1.5), ("((", 2.5)])

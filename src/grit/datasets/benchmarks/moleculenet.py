@@ -11,8 +11,8 @@ from grit.datasets.own.task_inference import Targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile
 from grit.datasets.pipeline.splits import random_split, scaffold_split
-from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected
+from grit.datasets.tables.text_table import TextTable
 from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec
 

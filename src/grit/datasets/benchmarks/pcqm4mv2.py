@@ -18,8 +18,8 @@ from grit.datasets.molecules.smiles import ogb_graph
 from grit.datasets.own.molecule_tables import molecule_schema
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile, read_member, read_tensors
-from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected
+from grit.datasets.tables.text_table import TextTable
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 

@@ -13,8 +13,9 @@ from grit.datasets.own.molecule_tables import molecule_schema
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile, read_pickle
 from grit.datasets.pipeline.splits import SPLITS
-from grit.datasets.pipeline.text_table import TableRow, TextTable
 from grit.datasets.pipeline.write_store import Collected
+from grit.datasets.tables.table import TableRow
+from grit.datasets.tables.text_table import TextTable
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec

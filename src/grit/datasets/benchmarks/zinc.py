@@ -19,8 +19,8 @@ from grit.datasets.benchmarks.benchmark import (
 from grit.datasets.molecules.smiles import zinc_graph
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, batched, molecule_pieces
 from grit.datasets.pipeline.source_files import SourceFile, read_member, read_npz, unpickle
-from grit.datasets.pipeline.text_table import TextTable
 from grit.datasets.pipeline.write_store import Collected
+from grit.datasets.tables.text_table import TextTable
 from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
 from grit.graphs.schema import Features, GraphSchema

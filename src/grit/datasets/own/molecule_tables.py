@@ -23,8 +23,10 @@ from grit.datasets.pipeline.splits import (
     read_split_file,
     scaffold_split,
 )
-from grit.datasets.pipeline.text_table import KeptRows, TableRow, TextTable
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
+from grit.datasets.tables.formats import open_table
+from grit.datasets.tables.smiles_column import smiles_column
+from grit.datasets.tables.table import KeptRows, TableRow
 from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
@@ -42,7 +44,7 @@ class MoleculeTable:
     """A table of molecules, and what to make of it. The header is read at once, the rows when they are needed, once.
 
     Args:
-        path: CSV or TSV, possibly gzipped, with a header.
+        path: A table of any format that `grit.datasets.tables.formats.open_table` reads.
         targets: Column or columns to predict; blanks are missing labels.
         smiles: Column of SMILES; found by its name if not given.
         task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
@@ -62,8 +64,10 @@ class MoleculeTable:
     ) -> None:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
-        self._table = TextTable(self.path)
-        self.smiles = smiles if smiles is not None else smiles_column(self._table)
+        self._table = open_table(self.path)
+        found = None if smiles is not None else smiles_column(self._table)
+        self.smiles = found.name if found is not None else str(smiles)
+        self.notes = [*self._table.notes, *([found.note] if found is not None and found.note else [])]
         repeated = [name for name in self.targets if self.targets.count(name) > 1 or name == self.smiles]
         if repeated:
             raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
@@ -118,6 +122,8 @@ class MoleculeTable:
         kept, facts = self._content
         targets = infer_targets(facts, self.task)
         if say is not None:
+            for note in self.notes:
+                say(note)
             names = ", ".join(self.targets)
             say(f"SMILES from the column {self.smiles!r}; {targets.task.kind} of {names} ({targets.why}).")
         places: dict[int, tuple[int | None, str]] = {}
@@ -266,19 +272,6 @@ def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
 def molecule_schema(task: TaskSpec) -> GraphSchema:
     """Molecules with OGB's atom and bond features."""
     return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
-
-
-def smiles_column(table: TextTable) -> str:
-    """The column that holds SMILES, by its name."""
-    candidates = [
-        name for name in table.header if name.lower() in ("smiles", "smile", "canonical_smiles", "mol", "molecule")
-    ]
-    if not candidates:
-        raise GritError(
-            f"{str(table.path)!r} has no column called smiles. Name the one that holds them with --smiles (smiles= in Python); "
-            f"there are {', '.join(table.header)}. If these are values, the line with the names of the columns is missing."
-        )
-    return candidates[0]
 
 
 def _split_file(split: str, *, has_lines: bool) -> SplitFile | None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from grit.datasets.pipeline.text_table import MISSING
+from grit.datasets.tables.table import MISSING
 from grit.errors import GritError, shorten, shown
 from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from grit.datasets.pipeline.text_table import TextTable
+from grit.datasets.tables.text_table import TextTable
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.graphs.chunk import Array

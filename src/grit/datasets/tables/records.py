@@ -21,7 +21,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-MAX_CHARACTERS = 10_000_000  # of a line, and of a record of several lines
+from grit.datasets.tables.table import Record
+from grit.datasets.tables.text_lines import MAX_CHARACTERS  # of a line, and of a record of several lines
+
 MAX_LINES = 1_000  # of a record
 _MAX_TOLD = 50  # lines with quotes after a record that may tell against it
 
@@ -29,14 +31,6 @@ _CLOSE_IT = 'close it, or write "" for a quote inside a cell'
 _OPEN_QUOTE = f"a quote opens a cell and does not close it; {_CLOSE_IT}"
 _TOO_MANY_LINES = f"a quote opens a cell and does not close it within {MAX_LINES:,} lines; {_CLOSE_IT}"
 _TEXT_AFTER_QUOTE = 'text follows the quote that closes a cell; write "" for a quote inside a cell'
-
-
-class Record(NamedTuple):
-    """The fields of a row, the line of the file on which it begins (the header is line 1), and what is wrong with it."""
-
-    line: int
-    fields: list[str]
-    reason: str | None
 
 
 class _Ended(NamedTuple):
@@ -47,16 +41,17 @@ class _Ended(NamedTuple):
     broken: bool
 
 
-def read_records(lines: Iterator[str], delimiter: str, width: int) -> Iterator[Record]:
+def read_records(lines: Iterator[str], delimiter: str, width: int, first: int = 2) -> Iterator[Record]:
     """The records below a header.
 
     Args:
         lines: The lines below the header, with their ends.
         delimiter: Between fields.
         width: Fields of the header.
+        first: The number of the first of the lines.
     """
     ahead: deque[str] = deque()  # lines that were looked at, and belong to later records
-    number = 2
+    number = first
     while True:
         line = ahead.popleft() if ahead else next(lines, None)
         if line is None:

@@ -7,7 +7,8 @@ import time
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from grit.datasets.pipeline.records import MAX_LINES, Record, read_records
+from grit.datasets.tables.records import MAX_LINES, read_records
+from grit.datasets.tables.table import Record
 
 
 def read(text, width, delimiter=","):

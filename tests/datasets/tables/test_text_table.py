@@ -1,12 +1,14 @@
 import gzip
 import hashlib
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grit
-from grit.datasets.pipeline.text_table import KeptRows, TextTable
+from grit.datasets.tables.table import KeptRows
+from grit.datasets.tables.text_table import TextTable
 
 
 def table(tmp_path, content, columns=("smiles", "y"), name="t.csv"):
@@ -35,6 +37,74 @@ def test_dialects(tmp_path, content):
     ]
 
 
+def found(tmp_path, content, name="t.csv"):
+    """The header, the cells of all rows, and the notes."""
+    opened = table(tmp_path, content, (), name)
+    return opened.header, [record.fields for record in opened.records()], opened.notes
+
+
+@pytest.mark.parametrize(
+    ("content", "rows", "note"),
+    [
+        ("smiles;y\nC;1,5\nCC;2,5\n", [["C", "1,5"], ["CC", "2,5"]], "separated by semicolons"),
+        ("smiles|y\nC|1\n", [["C", "1"]], "separated by vertical bars"),
+        ("smiles\ty\nC\t1\n", [["C", "1"]], "separated by tabs"),
+        ("sep=;\nsmiles;y\nC;1\n", [["C", "1"]], "separated by semicolons"),
+        ('smiles,"y;unit;x"\nC,1\nCC,2\n', [["C", "1"], ["CC", "2"]], None),
+        ("smiles,y (a|b|c)\nC,1\nCC,2\n", [["C", "1"], ["CC", "2"]], None),
+        ("smiles;a,b,c,d,e\nC;1\nCC;2\n", [["C", "1"], ["CC", "2"]], "separated by semicolons"),
+        ("smiles\nC\nC#N\n", [["C"], ["C#N"]], None),
+    ],
+)
+def test_separators_are_recognised_and_named(tmp_path, content, rows, note):
+    header, cells, notes = found(tmp_path, content)
+    assert (header[0], cells) == ("smiles", rows)
+    assert len(notes) == (note is not None)
+    assert not notes or note in notes[0]
+
+
+def test_the_line_that_names_the_separator_is_a_line(tmp_path):
+    assert [row.line for row in table(tmp_path, "sep=;\nsmiles;y\nC;1\nCC;2\n").rows()] == [3, 4]
+
+
+def test_the_ending_decides_between_separators_that_fit_equally(tmp_path):
+    text = "smiles\ty,z\nC\t1,2\n"
+    assert found(tmp_path, text, "t.tsv") == (["smiles", "y,z"], [["C", "1,2"]], [])
+    assert found(tmp_path, text, "t.csv")[:2] == (["smiles\ty", "z"], [["C\t1", "2"]])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "note"),
+    [
+        ("utf-8", None),
+        ("utf-8-sig", None),
+        ("utf-16", "read as UTF-16"),
+        ("cp1252", "not UTF-8 .line 2. and is read as Windows-1252. If names look wrong, save it as UTF-8"),
+        ("latin-1", "read as Windows-1252"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_encodings_are_recognised_and_named(tmp_path, encoding, note, packed):
+    content = "name,smiles\nKoffeïn µ,CN\nß,CC\n".encode(encoding)
+    header, cells, notes = found(tmp_path, gzip.compress(content) if packed else content)
+    assert (header, cells) == (["name", "smiles"], [["Koffeïn µ", "CN"], ["ß", "CC"]])
+    assert len(notes) == (note is not None)
+    assert not notes or re.search(note, notes[0])
+
+
+def test_a_character_far_down_tells_the_encoding_of_the_header(tmp_path):
+    content = "größe,smiles\n".encode("cp1252") + b"1,CC\n" * 500_000 + b"\xb5,CC\n"
+    assert table(tmp_path, content, ["größe"]).header == ["größe", "smiles"]
+
+
+def test_a_table_that_changes_while_it_is_read(tmp_path):
+    opened = table(tmp_path, "smiles,y\n" + "CC,1\n" * 100_000)
+    with (tmp_path / "t.csv").open("a") as file:
+        file.write("CCC,2\n")
+    with pytest.raises(grit.GritError, match="it was changed while it was read. Try again"):
+        list(opened.rows())
+
+
 def broken(column, lines):
     return f"a line break inside the cell {column!r}, which goes over {lines} lines; is there a quote too many?"
 
@@ -50,7 +120,7 @@ def test_every_row_is_accounted_for(tmp_path):
         broken("smiles", 2),  # RDKit would read up to it, and call the rest a name
         "2 fields, the header has 4",
         "empty line",
-        "5 fields, the header has 4",
+        "5 fields, the header has 4; too many: d",
     ]
 
 
@@ -61,9 +131,14 @@ def test_every_row_is_accounted_for(tmp_path):
         ("smiles,y,y\nCC,1,2\n", "has 2 columns called 'y'; rename"),
         ("", "has no header"),
         ("\n\n", "has no header"),
-        (b"smiles,y\nCC,1\nCO,\xe9\n", "cannot read the table .*: line 3 is not UTF-8 text. Save it as UTF-8"),
-        ("smiles,y\nCC,1\n".encode("utf-16"), "line 1 is not UTF-8 text"),
-        ("smiles,y\nCC,1\n".encode("utf-16-le"), "line 1 holds NUL characters, as UTF-16"),
+        (b"smiles,y\nC\xc3\xa9,1\nCO,\xe9\n", "line 3 is not UTF-8 text, but line 2 is. Save it as UTF-8"),
+        (b"smiles,y\nCC,1\nCO,\xe9\nCN,\x81\n", "line 4 is neither UTF-8 nor Windows-1252 text"),
+        ("smiles,y\nCC,1\n".encode("utf-16")[:-1], "line 2 is not UTF-16 text"),
+        ("smiles,y\nCC,1\n".encode("utf-32"), "it is UTF-32 text. Save it as UTF-8"),
+        ("smiles,y\nCC,1\n".encode("utf-16-le"), "line 1 holds NUL or other control characters, as UTF-16"),
+        (b"PK\x03\x04\x14\0", "not text but an Excel workbook .* must be called .xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "not text but an old Excel workbook. Save it as .xlsx or CSV"),
+        (b"PAR1\x15\0", "not text but a Parquet file; .* must be called .parquet"),
         ('smiles,"y\nCC,1\n', "line 1, the names of the columns, has quotes that do not close"),
         ('smiles,"x"y\nCC,1\n', "line 1, the names of the columns, has quotes that do not close"),
         (gzip.compress(b"smiles,y\nCC,1\n", mtime=0)[:-6], "cannot read the table"),
