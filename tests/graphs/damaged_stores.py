@@ -110,7 +110,7 @@ def _flipped_bits(rng: random.Random, files: list[Path]) -> str:
     return _write(path, bytes(data))
 
 
-def _one_number(rng: random.Random, files: list[Path]) -> str:
+def one_number(rng: random.Random, files: list[Path]) -> str:
     """A byte of the numbers, not of the header."""
     path = rng.choice([path for path in files if path.suffix == ".npy" and path.stat().st_size > 128])
     data = bytearray(path.read_bytes())
@@ -212,11 +212,11 @@ def _manifest(rng: random.Random, files: list[Path]) -> str:
 
 KINDS = (
     _flipped_bits,
-    _one_number,
+    one_number,
     _manifest,
     _truncated,
     _zeroed,
-    _one_number,
+    one_number,
     _extended,
     _swapped,
     _header,

@@ -285,7 +285,7 @@ def test_header_is_valid_for_numpy():
 def test_opening_maps_the_files(tmp_path):
     store = write(tmp_path / "s", [graph(5, seed=n) for n in range(50)], chunk_size=50)
     again = GraphStore.open(store.path)
-    assert all(not values.flags.owndata for name, values in again._arrays.items() if values.size)
+    assert all(not values.flags.owndata for values in map(again.array, again.manifest.arrays) if values.size)
     assert os.path.getsize(store.path / "x.npy") == 128 + 250
 
 

@@ -47,7 +47,7 @@ _RELEASE_FROM_BYTES = 128 << 20
 
 # A small store takes as long to open as to build, so that a few openings in a row may each meet a build. Somebody who replaces
 # a store for this long without a pause is waited for in vain.
-_KEEP_TRYING_SECONDS = 30
+KEEP_TRYING_SECONDS = 30
 
 
 class GraphStore:
@@ -84,7 +84,7 @@ class GraphStore:
                 (`grit.graphs.store_check`). Otherwise only what takes milliseconds is checked.
         """
         folder = Path(path)
-        tries, deadline = 0, time.monotonic() + _KEEP_TRYING_SECONDS
+        tries, deadline = 0, time.monotonic() + KEEP_TRYING_SECONDS
         while tries < 10 or time.monotonic() < deadline:
             tries += 1
             is_there(folder)

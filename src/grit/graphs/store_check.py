@@ -26,7 +26,7 @@ from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, 
 
 VERIFIED = "verified.json"
 SMALL = 1 << 20  # bytes: the checksum of such an array takes a millisecond or two
-_GRAPHS_AT_ONCE = 1 << 16
+GRAPHS_AT_ONCE = 1 << 16  # that verify holds in memory
 
 CheckProgress = Callable[[str, int, int], None]
 """Called with what is being verified, how much of it was since the last call, and how much there is in all."""
@@ -165,8 +165,8 @@ def verify_content(
     """Raise unless all graphs, targets and splits are what the manifest says."""
     graphs = arrays["node_ptr"].size - 1
     try:
-        for start in range(0, graphs, _GRAPHS_AT_ONCE):
-            chunk = _chunk(manifest, arrays, start, min(start + _GRAPHS_AT_ONCE, graphs))
+        for start in range(0, graphs, GRAPHS_AT_ONCE):
+            chunk = _chunk(manifest, arrays, start, min(start + GRAPHS_AT_ONCE, graphs))
             check_chunk(chunk, manifest.graphs, first=start)
             check_targets(chunk.y, manifest.task)
             if progress is not None:

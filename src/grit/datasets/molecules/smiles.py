@@ -158,7 +158,7 @@ def zinc_terms(molecule: "str | Mol") -> ZincTerms:
     copy = _rdkit("Chem").Mol(_parsed(molecule))  # on which the scores may note what they find
     return ZincTerms(
         logp=float(_rdkit("Chem.Crippen").MolLogP(copy)),
-        accessibility=float(_sa_scorer().calculateScore(copy)),
+        accessibility=float(_sa_scorer(_rdkit("RDConfig").RDContribDir).calculateScore(copy)),
         cycle=max(0, _longest_basis_cycle(copy) - 6),
     )
 
@@ -284,9 +284,9 @@ def _morgan_generator() -> Any:
 
 
 @cache
-def _sa_scorer() -> Any:
+def _sa_scorer(contrib: str) -> Any:
     """RDKit's `sascorer`, which ships as a script beside the package, not as a module of it."""
-    script = Path(_rdkit("RDConfig").RDContribDir) / "SA_Score" / "sascorer.py"
+    script = Path(contrib) / "SA_Score" / "sascorer.py"
     spec = importlib.util.spec_from_file_location("rdkit_sascorer", script)
     if spec is None or spec.loader is None or not script.is_file():
         raise GritError("this RDKit comes without Contrib/SA_Score; the wheels on PyPI have it: pip install rdkit.")
