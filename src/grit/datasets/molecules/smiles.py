@@ -30,6 +30,7 @@ MAX_SMILES_LENGTH = 20_000
 MAX_ATOMS = 1_000
 MAX_RINGS = 300
 MAX_NEIGHBOURS = 16
+FINGERPRINT_BITS = 2048
 _SURELY_SMALL = 200  # characters within which a SMILES cannot exceed the other limits by far enough to cost anything
 
 # Node labels of ZINC in the order of the benchmark: symbol, explicit hydrogens, charge. ZINC-12k uses the first 21.
@@ -175,6 +176,12 @@ def morgan_fingerprint(molecule: "str | Mol") -> Array:
     return bits
 
 
+def morgan_counts(molecule: "str | Mol") -> Array:
+    """How often each surrounding of the Morgan fingerprint of radius 2 occurs, (2048,) uint32."""
+    counts: Array = _morgan_generator().GetCountFingerprintAsNumPy(_parsed(molecule))
+    return counts
+
+
 def _parsed(molecule: "str | Mol") -> "Mol":
     return read_smiles(molecule) if isinstance(molecule, str) else molecule
 
@@ -280,7 +287,7 @@ def _graph(
 
 @cache
 def _morgan_generator() -> Any:
-    return _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=2048)
+    return _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=FINGERPRINT_BITS)
 
 
 @cache
