@@ -21,7 +21,20 @@ def fit(
         str | None, typer.Option(help="regression, binary, multiclass, multilabel [default: inferred]")
     ] = None,
     split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
+    features: Annotated[
+        list[str] | None, typer.Option(help="Column of numbers that the model reads, too; several times for several.")
+    ] = None,
+    descriptors: Annotated[
+        list[str] | None, typer.Option(help="rdkit or morgan: computed numbers that the model reads, too.")
+    ] = None,
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Molecules per step [default: the preset's]")] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="End after so many epochs without a better validation result.")
+    ] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/DATA]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and shuffling.")] = 0,
     resume: Resume = False,
@@ -40,18 +53,28 @@ def fit(
     from grit.cli.progress_bar import counting
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
+    from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
     from grit.training.train import RunOptions
 
+    named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
+    changes = with_named_options([*(overrides or []), *plugin_override(plugin)], named)
     say, folder = say_to(as_json), run or Path("runs") / data.name.split(".")[0]
     with saying_how_to_go_on():
         result, found, skipped = fit_table(
             MoleculeTable(
-                data, targets=target, smiles=smiles, task=cast("TaskKind | None", task), split=split, seed=seed
+                data,
+                targets=target,
+                smiles=smiles,
+                task=cast("TaskKind | None", task),
+                split=split,
+                seed=seed,
+                features=features or (),
+                descriptors=descriptors or (),
             ),
             folder,
             preset=preset,
-            overrides=[*(overrides or []), *plugin_override(plugin)],
+            overrides=changes,
             resume=resume,
             with_forest=forest,
             options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),

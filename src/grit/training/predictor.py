@@ -29,6 +29,7 @@ from grit.training.checkpoint import previous, read_checkpoint, read_last
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.loop import load_weights
+from grit.training.output_columns import class_numbers
 from grit.training.run_folder import RunData, RunFolder
 
 
@@ -153,7 +154,23 @@ class Predictor:
             raise GritError(
                 f"the run was trained on {self.data.name!r}, which holds no molecules: pass PyG graphs, not SMILES."
             )
-        return Featurise(graph=FEATURISERS[self.data.molecules])
+        inputs = self.data.inputs
+        return Featurise(
+            graph=FEATURISERS[self.data.molecules], descriptors=() if inputs is None else inputs.descriptors
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table that the model reads beside the SMILES."""
+        return () if self.data.inputs is None else self.data.inputs.columns
+
+    def check_smiles_suffice(self) -> None:
+        """Raise if the model reads more of a molecule than its SMILES says."""
+        if self.columns:
+            raise GritError(
+                f"the model reads {', '.join(map(repr, self.columns))} of each molecule, too, which SMILES alone do not say. "
+                "Predict a table that has these columns: grit predict RUN INPUT.csv -o OUT.csv."
+            )
 
     def predict_piece(self, piece: Piece) -> Array:
         """Outputs of the graphs of a `Piece`, (n, num_outputs)."""
@@ -203,6 +220,7 @@ class Predictor:
         return counts.cumsum(0)[:-1].tolist()
 
     def _apply_to_smiles(self, items: Sequence[object], function: Callable[[PairBatch], Array]) -> Array:
+        self.check_smiles_suffice()
         featurise = self.featurise()
         unreadable: list[str] = []
         found: list[tuple[Array, Array]] = []
@@ -237,11 +255,3 @@ def are_graphs(items: Sequence[object], place: str) -> bool:
             f"{place.format(number)} is not a graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
         )
     return len(others) < len(items)
-
-
-def class_numbers(outputs: Array) -> Array:
-    """Number of the likeliest class from probabilities, (n, 1) or (n, C) -> (n,)."""
-    if outputs.shape[1] == 1:
-        return (outputs[:, 0] > 0.5).astype(np.int64)
-    numbers: Array = outputs.argmax(1)
-    return numbers
