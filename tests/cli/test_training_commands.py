@@ -78,7 +78,7 @@ def test_fit_evaluate_predict(folder):
     with (folder / "out.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert [line["name"] for line in lines] == [*[f"m{k}" for k in range(60)], "broken"]
-    assert lines[-1]["prediction_note"] == "not valid SMILES"
+    assert lines[-1]["note"] == "not valid SMILES"
     again = grit(folder, "fit", "mine.csv", "--target", "weight", code=2)
     assert "exists already. Go on with it by --resume" in again.stderr
 

@@ -92,14 +92,15 @@ def test_classes_columns_and_probabilities(grit, folder):
     assert "fingerprints" not in said
     model = folder / "classes" / "model"
     told = grit("predict", model, "mine.csv", "-o", "plain.csv", "--smiles", "SMILES", "--processes", 1)
-    assert "plain.csv: 61 rows, 1 without a prediction (see prediction_note)" in told
+    assert "plain.csv: 61 rows, 1 without a prediction (see note)" in told
     grit("predict", model, "mine.csv", "-o", "p.csv", "--smiles", "structure", "--probabilities", "--processes", 1)
     plain, other = read(folder / "plain.csv"), read(folder / "p.csv")
-    assert len({line["prediction_note"] for line in other}) == 1  # the other column has only CC
-    assert plain[-1]["prediction_note"]
-    assert not set(other[0]) <= set(plain[0])
-    shares = [float(other[0][name]) for name in other[0] if name not in plain[0]]
+    assert len({line["note"] for line in other}) == 1  # the other column has only CC
+    assert plain[-1]["note"]
+    assert list(other[0]) == list(plain[0])  # the probabilities are there unasked
+    shares = [float(plain[0][f"kind_prob_{name}"]) for name in ("even", "odd")]
     assert sum(shares) == pytest.approx(1, abs=1e-4)
+    assert plain[0]["kind_pred"] == ("even" if shares[0] > 0.5 else "odd")
     grit("predict", model, folder / "classes" / "data", "-o", "stored.csv")
     assert len(read(folder / "stored.csv")) == 60
 
@@ -169,3 +170,17 @@ def test_lists(grit):
     printed = grit("doctor")
     assert "kernels: " in printed
     assert f"torch-geometric: {version('torch-geometric')} " in printed
+
+
+def test_epochs_batch_size_and_patience_are_options(grit, folder):
+    options = ("--target", "weight", "--preset", "fast", "--split", "random", "--run", "named", "--no-forest")
+    changes = ("--epochs", 2, "--batch-size", 7, "--patience", 1)
+    grit("fit", "mine.csv", *options, *changes, "train.epochs=2", *MODEL)  # said twice, in agreement
+    config = RunFolder(folder / "named" / "model").recipe().train
+    assert (config.epochs, config.batch_size, config.patience) == (2, 7, 1)
+
+
+def test_an_option_and_an_override_that_contradict_each_other(grit, folder):
+    said = grit("fit", "mine.csv", "--target", "weight", "--run", "none", "--epochs", 3, "train.epochs=5", code=2)
+    assert "--epochs 3 and train.epochs=5 contradict each other; give one of them." in said
+    assert not (folder / "none").exists()

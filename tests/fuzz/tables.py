@@ -24,7 +24,7 @@ HEADERS = [
     "",
     "smiles , y",
     "smiles,y_pred,y",
-    "smiles,y,prediction_note",
+    "smiles,y,note",
     "smiles,y,",
 ]
 BAD_SMILES = [

@@ -146,12 +146,12 @@ def test_nodes(tmp_path):
         (number, node) for number, graph in enumerate(graphs) for node in range(graph.num_nodes)
     ]
     chances = np.concatenate(predictor.predict(graphs))[:, 0]
-    np.testing.assert_allclose([float(line["y_prob_1"]) for line in lines], chances, atol=1e-4)
-    assert [line["y_pred"] for line in lines] == [str(int(float(line["y_prob_1"]) > 0.5)) for line in lines]
+    np.testing.assert_allclose([float(line["y_prob"]) for line in lines], chances, atol=1e-4)
+    assert [line["y_pred"] for line in lines] == [str(int(float(line["y_prob"]) > 0.5)) for line in lines]
 
 
 def stored_lines(predictor, store, out):
-    assert predict_stored(predictor, store, out, probabilities=bool(predictor.classes)) > 0
+    assert predict_stored(predictor, store, out) > 0
     with out.open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -201,7 +201,7 @@ def test_a_table_is_predicted_row_by_row(molecules, tmp_path):
     assert (total, without, sum(steps)) == (1205, 3, 1205)
     with (tmp_path / "out.csv").open(newline="") as file:
         header, *lines = list(csv.reader(file))
-    assert header == ["id", "smiles", "constrained solubility_pred", "prediction_note"]
+    assert header == ["id", "smiles", "constrained solubility_pred", "note"]
     assert [line[0] for line in lines[:6]] == ["a", "", "b", "c", "d", "0"]
     assert [line[3] for line in lines[:5]] == [
         "",
@@ -240,7 +240,7 @@ def test_every_bad_row_gets_its_own_reason(molecules, tmp_path, processes):
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == [str(k) for k in range(1800)]
-    notes = {k: row["prediction_note"] for k, row in enumerate(rows) if row["prediction_note"]}
+    notes = {k: row["note"] for k, row in enumerate(rows) if row["note"]}
     assert list(notes) == list(bad)
     for k, note in notes.items():
         assert note.startswith(BAD[bad[k]])
@@ -268,9 +268,7 @@ def test_formulas_do_not_pass_through(molecules, tmp_path):
         ["-", "[O-]C", "'=x"],
     ]
     assert [row[-1] for row in rows] == ["", "not valid SMILES", "", ""]
-    text = (
-        (tmp_path / "out.csv").read_text().replace("prediction_note", "a").replace("constrained solubility_pred", "b")
-    )
+    text = (tmp_path / "out.csv").read_text().replace(",note", ",a").replace("constrained solubility_pred", "b")
     (tmp_path / "again.csv").write_text(text)
     predict_table(predictor, tmp_path / "again.csv", tmp_path / "out.csv", processes=1)
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -337,7 +335,7 @@ def test_classes_keep_their_names(tmp_path):
     options = ("train.epochs=40", "train.lr=1e-2", "train.batch_size=8", "model.pooling=sum", "model.hidden_dim=16")
     predictor = run_on_table(tmp_path, rows, ["smiles", "y"], overrides=options)
     assert predictor.classes == ("=ether", "amine", "sulfide")
-    predict_table(predictor, tmp_path / "t.csv", tmp_path / "out.csv", probabilities=True, processes=1)
+    predict_table(predictor, tmp_path / "t.csv", tmp_path / "out.csv", processes=1)
     with (tmp_path / "out.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     right = [line["y_pred"] == line["y"] for line in lines]
@@ -350,12 +348,10 @@ def test_classes_keep_their_names(tmp_path):
 
 def test_bad_tables_to_predict(molecules, tmp_path):
     predictor = grit.load(molecules[0])
-    (tmp_path / "in.csv").write_text("smiles,prediction_note\nCC,x\n")
-    with pytest.raises(grit.GritError, match="has a column 'prediction_note' already"):
+    (tmp_path / "in.csv").write_text("smiles,note\nCC,x\n")
+    with pytest.raises(grit.GritError, match="has a column 'note' already"):
         predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
     (tmp_path / "in.csv").write_text("smiles\nCC\n")
-    with pytest.raises(grit.GritError, match="a regression has no class probabilities"):
-        predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", probabilities=True)
     with pytest.raises(grit.GritError, match="cannot write"):
         predict_table(predictor, tmp_path / "in.csv", tmp_path / "absent" / "out.csv", processes=1)
     assert not (tmp_path / "out.csv").exists()
@@ -367,7 +363,7 @@ def test_bad_tables_to_predict(molecules, tmp_path):
         (
             [["C" * (k % 9 + 1), k % 2] for k in range(40)],
             ["smiles", "y"],
-            ["y_pred", "y_prob_0", "y_prob_1"],
+            ["y_pred", "y_prob"],
             {"0", "1"},
         ),
         (
@@ -379,14 +375,14 @@ def test_bad_tables_to_predict(molecules, tmp_path):
         (
             [["C" * (k % 9 + 1), k % 2, "" if k % 5 == 0 else k % 3 % 2] for k in range(40)],
             ["smiles", "p", "q"],
-            ["p_pred", "q_pred", "p_prob", "q_prob"],
+            ["p_pred", "p_prob", "q_pred", "q_prob"],
             {"0", "1"},
         ),
     ],
 )
 def test_classes_and_probabilities(rows, header, columns, labels, tmp_path):
     predictor = run_on_table(tmp_path, rows, header)
-    predict_table(predictor, tmp_path / "t.csv", tmp_path / "out.csv", probabilities=True, processes=1)
+    predict_table(predictor, tmp_path / "t.csv", tmp_path / "out.csv", processes=1)
     with (tmp_path / "out.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0])[len(header) : -1] == columns
@@ -395,9 +391,12 @@ def test_classes_and_probabilities(rows, header, columns, labels, tmp_path):
         chances = [float(line[name]) for name in columns if "_prob" in name]
         assert {line[name] for name in columns if name.endswith("_pred")} <= labels
         if len(predictor.classes) == 2:
-            assert chances == pytest.approx([1 - output[0], output[0]], abs=1e-4)
+            assert chances == pytest.approx([output[0]], abs=1e-4)
             assert line["y_pred"] == predictor.classes[int(output[0] > 0.5)]
-        elif predictor.classes:
+        elif not predictor.classes:
+            assert chances == pytest.approx(output, abs=1e-4)
+            assert [line["p_pred"], line["q_pred"]] == [str(int(value > 0.5)) for value in output]
+        else:
             assert sum(chances) == pytest.approx(1, abs=1e-4)
             assert line["y_pred"] == predictor.classes[int(np.argmax(chances))]
     if predictor.classes:

@@ -22,6 +22,13 @@ def fit(
     ] = None,
     split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Molecules per step [default: the preset's]")] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="End after so many epochs without a better validation result.")
+    ] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/DATA]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and shuffling.")] = 0,
     resume: Resume = False,
@@ -40,9 +47,12 @@ def fit(
     from grit.cli.progress_bar import counting
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
+    from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
     from grit.training.train import RunOptions
 
+    named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
+    changes = with_named_options([*(overrides or []), *plugin_override(plugin)], named)
     say, folder = say_to(as_json), run or Path("runs") / data.name.split(".")[0]
     with saying_how_to_go_on():
         result, found, skipped = fit_table(
@@ -51,7 +61,7 @@ def fit(
             ),
             folder,
             preset=preset,
-            overrides=[*(overrides or []), *plugin_override(plugin)],
+            overrides=changes,
             resume=resume,
             with_forest=forest,
             options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),

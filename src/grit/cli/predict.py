@@ -13,13 +13,17 @@ def predict(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="CSV or TSV with SMILES, a store, or a data set.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV to write.")],
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write class probabilities.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="No longer needed: they are always written.")
+    ] = False,
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
     plugin: Plugins = None,
 ) -> None:
     """Predict every row of a table, in order; rows that cannot be read get a reason instead.
+
+    Classes come with their probabilities.
 
     For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
     each of them.
@@ -30,11 +34,13 @@ def predict(
     from grit.training.predict_table import predict_stored, predict_table
     from grit.training.predictor import load
 
+    if probabilities:
+        typer.echo("--probabilities is no longer needed: class probabilities are always written.", err=True)
     predictor = load(run, device)
     with counting("predicting") as progress:
         if source.is_dir() or str(source) in DATASETS:
             store = load_data(str(source), root)
-            rows = predict_stored(predictor, store, out, probabilities=probabilities, progress=progress)
+            rows = predict_stored(predictor, store, out, progress=progress)
             without = 0
         else:
             rows, without = predict_table(
@@ -42,8 +48,7 @@ def predict(
                 source,
                 out,
                 smiles=smiles,
-                probabilities=probabilities,
                 processes=processes or None,
                 progress=progress,
             )
-    print(f"{out}: {rows:,} rows, {without:,} without a prediction" + (" (see prediction_note)" if without else ""))
+    print(f"{out}: {rows:,} rows, {without:,} without a prediction" + (" (see note)" if without else ""))

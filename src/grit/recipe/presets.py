@@ -1,5 +1,7 @@
 """Recipes for your own data: presets of three sizes."""
 
+from collections.abc import Mapping, Sequence
+
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
 from grit.recipe.config import Recipe
@@ -30,3 +32,22 @@ def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: st
     fitted = [f"model.{key}={value}" for key, value in level.items() if key in known]
     recipe = load_recipe(f"own-{preset}", *fitted, *overrides)
     return recipe if dataset is None else recipe.model_copy(update={"dataset": dataset})
+
+
+def with_named_options(overrides: Sequence[str], options: Mapping[str, int | None]) -> list[str]:
+    """Overrides, and those that a command's own options stand for, such as ``--epochs 50`` for ``train.epochs=50``.
+
+    Args:
+        overrides: As in `load_recipe`.
+        options: Value of each option by its key in the recipe; None where it was not given.
+
+    Raises:
+        GritError: If both name a key and their values differ.
+    """
+    named = {key: str(value) for key, value in options.items() if value is not None}
+    for override in overrides:
+        key, _, value = (part.strip() for part in override.partition("="))
+        if key in named and value != named[key]:
+            option = "--" + key.rpartition(".")[2].replace("_", "-")
+            raise GritError(f"{option} {named[key]} and {override} contradict each other; give one of them.")
+    return [*overrides, *(f"{key}={value}" for key, value in named.items())]

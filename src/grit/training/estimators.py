@@ -22,7 +22,8 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.store import GraphStore
 from grit.recipe.presets import preset_recipe
-from grit.training.predictor import Predictor, are_graphs, class_numbers, load
+from grit.training.output_columns import class_numbers
+from grit.training.predictor import Predictor, are_graphs, load
 from grit.training.train import RunOptions, train
 
 

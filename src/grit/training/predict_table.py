@@ -27,9 +27,9 @@ from grit.files.whole_file import whole_file
 from grit.graphs.chunk import Array
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
-from grit.training.predictor import Predictor, class_numbers
-
-NOTE = "prediction_note"
+from grit.training.output_columns import NOTE, prediction_cells, prediction_columns
+from grit.training.predictions import Predictions
+from grit.training.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ def predict_table(
     out: Path,
     *,
     smiles: str | None = None,
-    probabilities: bool = False,
     processes: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[int, int]:
@@ -61,7 +60,6 @@ def predict_table(
         path: CSV or TSV, possibly gzipped.
         out: The new CSV, written whole or not at all.
         smiles: Column of SMILES; found by its name if not given.
-        probabilities: Whether to write class probabilities too.
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
 
@@ -71,7 +69,7 @@ def predict_table(
     table = open_table(path)
     column = smiles if smiles is not None else smiles_column(table).name
     table.need([column])
-    names = output_columns(predictor, probabilities)
+    names = prediction_columns(predictor.task.spec)
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:
         raise GritError(f"{str(path)!r} has a column {taken[0]!r} already; rename it.")
@@ -93,7 +91,7 @@ def predict_table(
         nonlocal total, without
         for records, piece in converted:
             reasons = {each.line: each.reason for each in piece.skipped}
-            cells = iter(output_cells(predictor, predictor.predict_piece(piece), probabilities))
+            cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
             for line, fields, _ in records:
                 values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), ""]
                 yield [*(fields + [""] * width)[:width], *values]
@@ -111,7 +109,6 @@ def predict_stored(
     store: GraphStore,
     out: Path,
     *,
-    probabilities: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> int:
     """Predictions for every graph of a store, or for every node or labelled pair of nodes of every graph, one line each.
@@ -129,7 +126,7 @@ def predict_stored(
         done = 0
         for graphs, outputs, _ in predictor.predict_batches(store):
             rows = store.rows[done : done + len(graphs)]
-            cells = output_cells(predictor, outputs, probabilities)
+            cells = prediction_cells(predictor.task.spec, Predictions(outputs))
             yield from (
                 [*map(str, place), *each]
                 for place, each in zip(_places(graphs, rows, store.schema.level), cells, strict=True)
@@ -139,7 +136,7 @@ def predict_stored(
             if progress is not None:
                 progress(len(graphs))
 
-    _write(out, [*places[store.schema.level], *output_columns(predictor, probabilities)], lines())
+    _write(out, [*places[store.schema.level], *prediction_columns(predictor.task.spec)], lines())
     return total
 
 
@@ -157,35 +154,6 @@ def _places(graphs: PackedGraphs, rows: Array, level: str) -> list[list[int]]:
         [torch.from_numpy(rows.astype(np.int64))[graph], *(nodes - graphs.node_ptr[graph])], 1
     ).tolist()
     return places
-
-
-def output_columns(predictor: Predictor, probabilities: bool) -> list[str]:
-    """Names of the columns that predictions fill."""
-    names = [f"{target}_pred" for target in predictor.targets]
-    if probabilities:
-        if predictor.task.spec.kind == "regression":
-            raise GritError("a regression has no class probabilities.")
-        if predictor.classes:
-            names += [f"{predictor.targets[0]}_prob_{name}" for name in predictor.classes]
-        else:
-            names += [f"{target}_prob" for target in predictor.targets]
-    return names
-
-
-def output_cells(predictor: Predictor, outputs: Array, probabilities: bool) -> Iterator[list[str]]:
-    """Predictions as text: numbers, or names of classes, and probabilities if asked for."""
-    kind = predictor.task.spec.kind
-    if kind == "regression":
-        yield from ([f"{value:.6g}" for value in row] for row in outputs.tolist())
-        return
-    if kind == "multilabel":
-        labels: list[list[str]] = [[str(int(value > 0.5)) for value in row] for row in outputs.tolist()]
-        chances = outputs
-    else:
-        labels = [[predictor.classes[number]] for number in class_numbers(outputs)]
-        chances = np.concatenate([1 - outputs, outputs], axis=1) if kind == "binary" else outputs
-    for label, chance in zip(labels, chances.tolist(), strict=True):
-        yield [*label, *([f"{value:.6g}" for value in chance] if probabilities else [])]
 
 
 def _write(out: Path, header: Sequence[str], lines: Iterator[list[str]]) -> None:

@@ -29,6 +29,7 @@ from grit.training.checkpoint import previous, read_checkpoint, read_last
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.loop import load_weights
+from grit.training.output_columns import class_numbers
 from grit.training.run_folder import RunData, RunFolder
 
 
@@ -237,11 +238,3 @@ def are_graphs(items: Sequence[object], place: str) -> bool:
             f"{place.format(number)} is not a graph but {type(item).__name__}; pass graphs alone, or SMILES alone."
         )
     return len(others) < len(items)
-
-
-def class_numbers(outputs: Array) -> Array:
-    """Number of the likeliest class from probabilities, (n, 1) or (n, C) -> (n,)."""
-    if outputs.shape[1] == 1:
-        return (outputs[:, 0] > 0.5).astype(np.int64)
-    numbers: Array = outputs.argmax(1)
-    return numbers
