@@ -28,7 +28,8 @@ def surprise(outputs: Array, targets: Array) -> Array:
     """Minus the logarithm of the probability that the true class was given, (n,)."""
     rows, label = np.arange(len(targets)), targets.astype(np.int64)
     chance = np.where(label == 1, outputs, 1 - outputs) if outputs.ndim == 1 else outputs[rows, label]
-    return -np.log(np.clip(chance, LEAST_PROBABILITY, 1.0))
+    minus_log: Array = -np.log(np.clip(chance, LEAST_PROBABILITY, 1.0))
+    return minus_log
 
 
 def confidence(outputs: Array, targets: Array) -> tuple[Array, Array]:
@@ -157,9 +158,12 @@ def _where(defined: Array, values: Array) -> Array:
 
 
 def _spread(values: Array, counts: Array) -> Array:
-    """How many distinct values a resample has beyond the first, (R,)."""
+    """How many distinct values a resample has beyond the first, (R,); 0 without rows."""
     order, starts = _groups(values)
-    return (np.add.reduceat(counts[:, order], starts, axis=1) > 0).sum(1) - 1 if len(values) else counts.sum(1)
+    if not len(values):
+        return np.zeros(len(counts))
+    distinct: Array = (np.add.reduceat(counts[:, order], starts, axis=1) > 0).sum(1)
+    return distinct - 1
 
 
 def _groups(values: Array) -> tuple[Array, Array]:
