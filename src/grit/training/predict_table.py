@@ -100,7 +100,7 @@ def predict_table(
         for records, piece in converted:
             reasons = {each.line: each.reason for each in piece.skipped}
             cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
-            for line, fields, _ in records:
+            for line, fields, *_ in records:
                 note = imputed.pop(line, "")
                 values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), note]
                 yield [*(fields + [""] * width)[:width], *values]
