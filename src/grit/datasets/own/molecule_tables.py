@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from grit.datasets.molecules.graph_inputs import DESCRIPTORS, graph_inputs
 from grit.datasets.molecules.smiles import ogb_graph, why_no_smiles
+from grit.datasets.own.number_columns import RowNumbers, check_number_columns, missing_numbers, read_numbers
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
 from grit.datasets.pipeline.splits import (
@@ -29,8 +31,10 @@ from grit.datasets.tables.smiles_column import smiles_column
 from grit.datasets.tables.table import KeptRows, TableRow
 from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
-from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
+from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
+
+_AT_A_TIME = 4_096  # molecules whose numbers are looked at together
 
 
 class MoleculeStore(NamedTuple):
@@ -50,6 +54,9 @@ class MoleculeTable:
         task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
         split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
         seed: Of the random split.
+        features: Columns of numbers that a model reads beside the graph; blanks are missing numbers.
+        descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that it reads, too.
+        weights: Column that says how much each row counts in the loss; all count alike if not given.
     """
 
     def __init__(
@@ -61,6 +68,9 @@ class MoleculeTable:
         task: TaskKind | None = None,
         split: str = "random",
         seed: int = 0,
+        features: str | Sequence[str] = (),
+        descriptors: str | Sequence[str] = (),
+        weights: str | None = None,
     ) -> None:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
@@ -73,7 +83,11 @@ class MoleculeTable:
             raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
         self._split_file = _split_file(split, has_lines=True)
         self._split_column = split.removeprefix("column:") if split.startswith("column:") else None
-        others = () if self._split_column is None else (self._split_column,)
+        self.features = (features,) if isinstance(features, str) else tuple(features)
+        self.weights = weights
+        self.inputs = graph_inputs(self.features, (descriptors,) if isinstance(descriptors, str) else descriptors)
+        check_number_columns(self.features, weights, smiles=self.smiles, targets=self.targets, split=self._split_column)
+        others = [*self.features, *(name for name in (self._split_column, weights) if name is not None)]
         self._table.need(list(dict.fromkeys([self.smiles, *self.targets, *others])))
 
     @cached_property
@@ -100,6 +114,7 @@ class MoleculeTable:
             "seed": str(self.seed),
             "table": self._table.sha256,
             **({} if file is None else {"split file": file.sha256}),
+            **({} if self.weights is None else {"weights": self.weights}),
         }
 
     def smiles_of(self, store: GraphStore) -> list[str]:
@@ -126,23 +141,54 @@ class MoleculeTable:
                 say(note)
             names = ", ".join(self.targets)
             say(f"SMILES from the column {self.smiles!r}; {targets.task.kind} of {names} ({targets.why}).")
+        self._check_numbers(kept, say or (lambda line: None))
         places: dict[int, tuple[int | None, str]] = {}
         if self.split not in ("random", "scaffold"):
             column = self._split_column
             places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
         name, built = self.path.name, {**self.how_built(), "made_by": made_by}
-        schema = molecule_schema(targets.task)
-        return _store(
+        schema = molecule_schema(targets.task, self.inputs)
+        made = _store(
             (self._molecule(row, targets) for row in kept),
-            Description(name.split(".")[0], schema, targets.task, source=name, molecules="ogb", built=built),
+            Description(
+                name.split(".")[0],
+                schema,
+                targets.task,
+                source=name,
+                molecules="ogb",
+                built=built,
+                inputs=self.inputs,
+            ),
             _split_chooser(self.split, self._split_file, self.seed, places, str(self.path)),
-            Featurise(ogb_graph, with_scaffolds=self.split == "scaffold", with_fingerprints=with_fingerprints),
+            Featurise(
+                ogb_graph,
+                with_scaffolds=self.split == "scaffold",
+                with_fingerprints=with_fingerprints,
+                descriptors=() if self.inputs is None else self.inputs.descriptors,
+            ),
             _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
+        if say is not None:
+            _tell_missing_descriptors(made.store, say)
+        return made
 
     def _molecule(self, row: TableRow, targets: Targets) -> MoleculeRow:
         y, reason = ((), row.reason) if row.reason else targets.parse(row.fields[name] for name in self.targets)
-        return MoleculeRow(row.number, row.fields[self.smiles], y, reason, row.line)
+        numbers = RowNumbers() if reason else read_numbers(row.fields, self.features, self.weights)
+        reason = reason or numbers.reason
+        smiles = row.fields[self.smiles]
+        return MoleculeRow(row.number, smiles, y, reason, row.line, numbers.features, numbers.weight)
+
+    def _check_numbers(self, kept: Iterable[TableRow], say: Callable[[str], None]) -> None:
+        """Say what the model reads beside the graph, where cells are missing, and what the rows weigh."""
+        if self.inputs is not None:
+            parts = [*(["the columns " + ", ".join(self.features)] if self.features else [])]
+            parts += [f"{name} descriptors ({len(DESCRIPTORS[name].names):,})" for name in self.inputs.descriptors]
+            say(f"The model also reads {' and '.join(parts)} of each molecule.")
+        for name, count in missing_numbers(kept, self.features).items():
+            say(f"{name}: {count:,} blank cells, for which the mean of the training molecules stands.")
+        if self.weights is not None:
+            say(f"Rows count in the loss by the column {self.weights!r}, in the metrics alike.")
 
 
 def from_csv(
@@ -159,6 +205,9 @@ def from_csv(
     processes: int | None = None,
     progress: RowProgress | None = None,
     say: Callable[[str], None] | None = None,
+    features: str | Sequence[str] = (),
+    descriptors: str | Sequence[str] = (),
+    weights: str | None = None,
 ) -> GraphStore:
     """Molecules from a table.
 
@@ -175,8 +224,21 @@ def from_csv(
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
         say: Told what was inferred, a sentence at a time. Without it, rows that cannot be used give a warning.
+        features: See `MoleculeTable`.
+        descriptors: See `MoleculeTable`.
+        weights: See `MoleculeTable`.
     """
-    table = MoleculeTable(path, targets=targets, smiles=smiles, task=task, split=split, seed=seed)
+    table = MoleculeTable(
+        path,
+        targets=targets,
+        smiles=smiles,
+        task=task,
+        split=split,
+        seed=seed,
+        features=features,
+        descriptors=descriptors,
+        weights=weights,
+    )
     return table.to_store(
         out, overwrite=overwrite, made_by=made_by, processes=processes, progress=progress, say=say
     ).store
@@ -269,9 +331,27 @@ def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
         )
 
 
-def molecule_schema(task: TaskSpec) -> GraphSchema:
-    """Molecules with OGB's atom and bond features."""
-    return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
+def _tell_missing_descriptors(store: GraphStore, say: Callable[[str], None]) -> None:
+    """Say how many molecules have no value for some descriptor, as metals have no partial charges."""
+    inputs = store.manifest.inputs
+    if inputs is None or not inputs.descriptors:
+        return
+    first, count, lacking = len(inputs.columns), 0, np.zeros(len(inputs.names), dtype=bool)
+    for start in range(0, len(store), _AT_A_TIME):
+        missing = np.isnan(store.graph_attr(np.arange(start, min(start + _AT_A_TIME, len(store)))))  # (n, F)
+        count += int(missing[:, first:].any(1).sum())
+        lacking |= missing.any(0)
+    if count:
+        name = inputs.names[first + int(lacking[first:].argmax())]
+        say(
+            f"{count:,} molecules lack descriptors, such as {name}; for these the mean of the training molecules stands."
+        )
+
+
+def molecule_schema(task: TaskSpec, inputs: GraphInputs | None = None) -> GraphSchema:
+    """Molecules with OGB's atom and bond features, and perhaps numbers of their own."""
+    width = 0 if inputs is None else len(inputs.names)
+    return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs, graph_features=width)
 
 
 def _split_file(split: str, *, has_lines: bool) -> SplitFile | None:

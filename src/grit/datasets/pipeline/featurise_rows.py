@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from grit.datasets.molecules.graph_inputs import molecule_numbers
 from grit.datasets.molecules.smiles import morgan_fingerprint, murcko_scaffold, read_smiles
 from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
@@ -52,6 +53,8 @@ class MoleculeRow(NamedTuple):
         y: Its targets, (T,).
         reason: Why it cannot be used, if so.
         line: Its line in a text file, by which the user is told of it; where there is none, as in a list, the number serves.
+        features: Numbers that the graph carries beside its nodes and edges, before any descriptors; NaN where missing.
+        weight: How much it counts in the loss; None where all count alike.
     """
 
     row: int
@@ -59,6 +62,8 @@ class MoleculeRow(NamedTuple):
     y: tuple[float, ...]
     reason: str | None = None
     line: int | None = None
+    features: tuple[float, ...] = ()
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,13 @@ class Featurise:
             computes come before those of the row.
         with_scaffolds: Whether scaffolds are needed.
         with_fingerprints: Whether fingerprints are.
+        descriptors: Entries of `DESCRIPTORS` whose numbers the graph carries, after those of the row.
     """
 
     graph: Callable[[Any], ArrayGraph]
     with_scaffolds: bool = False
     with_fingerprints: bool = False
+    descriptors: tuple[str, ...] = ()
 
     def __call__(self, rows: list[MoleculeRow]) -> Piece:
         """Turn rows into a `Piece`."""
@@ -91,7 +98,13 @@ class Featurise:
                 skipped.append(SkippedRow(line, row.smiles, str(error)))
                 continue
             given = np.array([row.y], dtype=np.float32).reshape(1, -1)
-            graphs.append(graph._replace(y=np.concatenate([graph.y.astype(np.float32), given], axis=1)))
+            graphs.append(
+                graph._replace(
+                    y=np.concatenate([graph.y.astype(np.float32), given], axis=1),
+                    graph_attr=molecule_numbers(molecule, row.features, self.descriptors),
+                    weight=row.weight,
+                )
+            )
             numbers.append(row.row)
             if self.with_scaffolds:
                 scaffolds.append(murcko_scaffold(molecule))
