@@ -19,12 +19,14 @@ class Metric:
         compute: (outputs (R, num_outputs), targets (R, T) with NaN where missing) -> its value, NaN where it is not defined.
         higher_is_better: Its direction.
         in_percent: Whether tables show it in percent, as the paper does.
+        always_shown: Whether every task of these kinds is measured by it; if not, only one that names it as its own metric.
     """
 
     kinds: tuple[str, ...]
     compute: Callable[[Array, Array], float]
     higher_is_better: bool = True
     in_percent: bool = False
+    always_shown: bool = True
 
 
 def metrics_of(kind: str) -> dict[str, Metric]:
@@ -88,6 +90,19 @@ def _accuracy_sbm(outputs: Array, targets: Array) -> float:
     return accuracy_sbm(*_classes(outputs, targets))
 
 
+def _skill(outputs: Array, targets: Array) -> float:
+    """R2, of classes that of their probabilities (the Brier skill score): 1 for who knows, 0 for who knows the shares alone.
+
+    It means the same for numbers and classes, so that it can be averaged over both.
+    """
+    if outputs.shape[1] == targets.shape[1]:
+        return _r2(outputs, targets)
+    known = ~np.isnan(targets[:, 0])
+    came = np.eye(outputs.shape[1])[targets[known, 0].astype(np.int64)]  # (R, C)
+    spread = np.square(came - came.mean(0)).sum() if came.size else 0.0
+    return 1 - float(np.square(outputs[known] - came).sum() / spread) if spread > 0 else float("nan")
+
+
 def _classes(outputs: Array, targets: Array) -> tuple[Array, Array]:
     known = ~np.isnan(targets[:, 0])
     guess = outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0.5).astype(np.int64)
@@ -114,4 +129,5 @@ METRICS: dict[str, Metric] = {
     "accuracy-sbm": Metric(("binary", "multiclass"), _accuracy_sbm, in_percent=True),
     "auroc": Metric(("binary", "multilabel"), _auroc),
     "ap": Metric(("binary", "multilabel"), _average_precision),
+    "skill": Metric(("regression", "binary", "multiclass", "multilabel"), _skill, always_shown=False),
 }
