@@ -9,6 +9,7 @@ import torch
 from grit.errors import GritError
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store_check import check_targets
+from grit.learning.bootstrap import compare_pair, measure
 from grit.learning.task import Task
 
 NAN = float("nan")
@@ -70,6 +71,29 @@ def test_skill_is_1_for_who_knows_and_0_for_who_knows_the_shares():
     assert task.metrics(known, TARGET)["skill"] == pytest.approx(1.0, abs=1e-5)
     shares = np.tile([20, 1 / 4, 1 / 4, 2 / 4, 2 / 3], (4, 1))
     assert task.metrics(shares, TARGET)["skill"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_bootstrap_intervals_are_those_of_each():
+    rng = np.random.default_rng(3)
+    target = np.stack([rng.normal(size=80), rng.integers(0, 3, 80), rng.integers(0, 2, 80)], 1).astype(float)
+    task = Task.fitted(MIXED, target)
+    outputs = task.outputs(torch.from_numpy(rng.normal(size=(80, 5)))).numpy()
+    found = measure(MIXED, outputs, target, resamples=60)
+    assert {name: each.value for name, each in found.average.items()} == pytest.approx(task.metrics(outputs, target))
+    for name, spec, at in (("a", NUMBER, slice(0, 1)), ("c", COLOUR, slice(1, 4)), ("b", BINARY, slice(4, 5))):
+        column = MIXED.targets.index(name)
+        alone = measure(spec, outputs[:, at], target[:, [column]], resamples=60)
+        shared = {key: each for key, each in found.targets[name].items() if key != "skill"}
+        assert shared == alone.targets[name]
+    assert found.average["mae"] == found.targets["a"]["mae"]
+    skill = found.average["skill"]
+    assert skill.low < skill.value < skill.high
+    better = outputs.copy()
+    better[:, 0] = target[:, 0]
+    difference = compare_pair(MIXED, better, outputs, target, resamples=60)
+    both = [task.metrics(each, target)["skill"] for each in (better, outputs)]
+    assert difference.value == pytest.approx(both[0] - both[1])
+    assert difference.low > 0
 
 
 def test_balance_and_weights_reach_each(predicted):

@@ -12,7 +12,7 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import MIXED_LOSS, TargetPart, TaskSpec
 from grit.learning.losses import LOSSES, Loss, SumOverProcesses
-from grit.learning.metrics import Metric, find_metric, metrics_of
+from grit.learning.metrics import Metric, find_metric, shown_metrics
 from grit.learning.weighing import Weighing, fit_weighing
 
 
@@ -112,8 +112,15 @@ class Task:
             return predicted.softmax(-1)
         return predicted.sigmoid()
 
+    @property
+    def measured_by(self) -> dict[str, Metric]:
+        """Its metrics by name: its own, and those that every task of its kind is measured by."""
+        if self._parts:
+            return {name: metric for _, task, _ in self._parts for name, metric in task.measured_by.items()}
+        return shown_metrics(self.spec.kind, self.spec.metric)
+
     def metrics(self, outputs: Array, targets: Array) -> dict[str, float]:
-        """All metrics of this kind of task over a whole split: outputs (R, num_outputs), targets (R, T).
+        """All metrics that this task is measured by over a whole split: outputs (R, num_outputs), targets (R, T).
 
         A metric that cannot be computed, such as the AUROC of a single class, is NaN.
         """
@@ -121,9 +128,7 @@ class Task:
         if self._parts:
             found = [task.metrics(outputs[:, part.outputs], targets[:, [part.column]]) for part, task, _ in self._parts]
             return {name: _mean(each[name] for each in found if name in each) for name in _names(found)}
-        own = self.spec.metric
-        shown = {name: each for name, each in metrics_of(self.spec.kind).items() if each.always_shown or name == own}
-        return {name: metric.compute(outputs, targets) for name, metric in shown.items()}
+        return {name: metric.compute(outputs, targets) for name, metric in self.measured_by.items()}
 
     def _of_part(self, part: TargetPart) -> "Task":
         at = slice(part.column, part.column + 1)
