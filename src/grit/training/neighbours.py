@@ -93,7 +93,7 @@ def nearest_similarity(queries: Array, known: Array, skip: Array | None = None) 
         skip: (R,) the known one that each query itself is, which does not count.
     """
     a, b = _words(queries), _words(known)
-    count_a, count_b = _popcount(a).sum(1), _popcount(b).sum(1)  # (R,), (M,)
+    count_a, count_b = (_popcount(each).sum(1, dtype=np.int64) for each in (a, b))  # (R,), (M,)
     best = np.zeros(len(a))
     step = max(1, _BLOCK // a.shape[1] // max(1, min(len(b), _BLOCK // a.shape[1])))
     columns = max(1, _BLOCK // a.shape[1] // step)
