@@ -16,6 +16,9 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="No longer needed: they are always written.")
     ] = False,
+    confidence: Annotated[
+        float | None, typer.Option(help="Of intervals and sets, such as 0.8 [default: that of the fit]")
+    ] = None,
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
@@ -48,6 +51,7 @@ def predict(
                 source,
                 out,
                 smiles=smiles,
+                confidence=confidence,
                 processes=processes or None,
                 progress=progress,
             )

@@ -49,6 +49,7 @@ def predict_table(
     out: Path,
     *,
     smiles: str | None = None,
+    confidence: float | None = None,
     processes: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[int, int]:
@@ -61,6 +62,7 @@ def predict_table(
         path: CSV or TSV, possibly gzipped.
         out: The new CSV, written whole or not at all.
         smiles: Column of SMILES; found by its name if not given.
+        confidence: Of intervals and sets; that of the fit if not given.
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
 
@@ -71,7 +73,7 @@ def predict_table(
     column = smiles if smiles is not None else smiles_column(table).name
     _check_features(predictor, table)
     table.need([column, *predictor.columns])
-    names = prediction_columns(predictor.task.spec)
+    names = predictor.output_columns()
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:
         raise GritError(f"{str(path)!r} has a column {taken[0]!r} already; rename it.")
@@ -99,10 +101,14 @@ def predict_table(
         nonlocal total, without
         for records, piece in converted:
             reasons = {each.line: each.reason for each in piece.skipped}
-            cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
+            found = predictor.predictions_of(piece, confidence)
+            cells, own_notes = prediction_cells(predictor.task.spec, found), iter(found.notes)
             for line, fields, _ in records:
-                note = imputed.pop(line, "")
-                values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), note]
+                blanks = imputed.pop(line, "")
+                if line in reasons:
+                    values = [*[""] * len(names), reasons[line]]
+                else:
+                    values = [*next(cells), "; ".join(each for each in (blanks, next(own_notes, "")) if each)]
                 yield [*(fields + [""] * width)[:width], *values]
             total += len(records)
             without += len(reasons)
