@@ -27,6 +27,8 @@ def fit(
     descriptors: Annotated[
         list[str] | None, typer.Option(help="rdkit or morgan: computed numbers that the model reads, too.")
     ] = None,
+    weights: Annotated[str | None, typer.Option(help="Column that says how much each row counts in training.")] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Rare classes count as much as common ones.")] = False,
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
@@ -35,6 +37,8 @@ def fit(
     patience: Annotated[
         int | None, typer.Option(min=1, help="End after so many epochs without a better validation result.")
     ] = None,
+    ensemble: Annotated[int, typer.Option(min=1, help="Models with different seeds, used together.")] = 1,
+    confidence: Annotated[float, typer.Option(help="Of intervals and sets of predictions.")] = 0.9,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/DATA]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and shuffling.")] = 0,
     resume: Resume = False,
@@ -55,10 +59,12 @@ def fit(
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
+    from grit.training.fit_folder import FitPlan
     from grit.training.train import RunOptions
 
     named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
-    changes = with_named_options([*(overrides or []), *plugin_override(plugin)], named)
+    asked = [*(overrides or []), *(["train.balance=true"] if balance else []), *plugin_override(plugin)]
+    changes = with_named_options(asked, named)
     say, folder = say_to(as_json), run or Path("runs") / data.name.split(".")[0]
     with saying_how_to_go_on():
         result, found, skipped = fit_table(
@@ -71,10 +77,12 @@ def fit(
                 seed=seed,
                 features=features or (),
                 descriptors=descriptors or (),
+                weights=weights,
             ),
             folder,
             preset=preset,
             overrides=changes,
+            plan=FitPlan(ensemble=ensemble, confidence=confidence),
             resume=resume,
             with_forest=forest,
             options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),
@@ -86,4 +94,4 @@ def fit(
         print(json_text({**result, "constant": found.constant, "forest": found.forest, "skipped": skipped}))
         return
     print_comparison(result["metric"], found)
-    say(f"Next: grit predict {folder / 'model'} INPUT.csv -o OUT.csv")
+    say(f"Next: grit predict {folder} INPUT.csv -o OUT.csv")

@@ -107,8 +107,8 @@ def fitted_models(run: Path) -> list[Path] | None:
     missing = [each for each in members if RunFolder(each).state() != "finished"]
     if len(members) > 1 and missing:
         raise GritError(
-            f"{len(missing)} of the {len(members)} models of the fit {str(run)!r} are not trained to the end ({missing[0]} is the "
-            "first). Go on with grit fit --resume, or name a single model that is finished."
+            f"{len(missing)} of the {len(members)} models of the fit {str(run)!r} are not trained to the end ({missing[0]} is "
+            "the first). Go on with grit fit --resume, or name a single model that is finished."
         )
     return members
 

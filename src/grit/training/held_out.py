@@ -48,7 +48,9 @@ class HeldOut:
         """The rows of one part."""
         chosen = np.array([each == part for each in self.parts], dtype=bool)
         spread = None if self.spread is None else self.spread[chosen]
-        return HeldOut(self.graphs[chosen], [part] * int(chosen.sum()), self.outputs[chosen], spread, self.truth[chosen])
+        return HeldOut(
+            self.graphs[chosen], [part] * int(chosen.sum()), self.outputs[chosen], spread, self.truth[chosen]
+        )
 
     def described(self, task: TaskSpec, calibration: Calibration) -> Predictions:
         """The predictions as users see them, with intervals or sets."""
@@ -58,7 +60,8 @@ class HeldOut:
 
 def held_out_splits(predictor: Predictor, store: GraphStore) -> HeldOut:
     """Validation and test part of a store, by all models of a predictor."""
-    found, graphs, parts, truth = [], [], [], []
+    found, graphs, truth = [], [], []
+    parts: list[str] = []
     for split in ("val", "test"):
         if split in store.splits and store.split(split).size:
             members, targets = predictor.predict_members(store, split)  # (S, R, O)

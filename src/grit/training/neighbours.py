@@ -77,7 +77,9 @@ def read_neighbours(folder: Path) -> Neighbours | None:
         with np.load(check_ordinary(path), allow_pickle=False) as content:
             fingerprints, rows, limit = content["fingerprints"], content["rows"], content["limit"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise GritError(f"{str(path)!r} cannot be read: {error}. Repeat the fit with --resume to write it again.") from None
+        raise GritError(
+            f"{str(path)!r} cannot be read: {error}. Repeat the fit with --resume to write it again."
+        ) from None
     is_sound = fingerprints.dtype == np.uint8 and fingerprints.shape == (len(rows), _BYTES) and limit.shape == ()
     if not (is_sound and len(rows)):
         raise GritError(f"{str(path)!r} holds no fingerprints. Repeat the fit with --resume to write it again.")

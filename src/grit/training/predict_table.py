@@ -103,7 +103,7 @@ def predict_table(
             reasons = {each.line: each.reason for each in piece.skipped}
             found = predictor.predictions_of(piece, confidence)
             cells, own_notes = prediction_cells(predictor.task.spec, found), iter(found.notes)
-            for line, fields, _ in records:
+            for line, fields, *_ in records:
                 blanks = imputed.pop(line, "")
                 if line in reasons:
                     values = [*[""] * len(names), reasons[line]]

@@ -183,10 +183,10 @@ class Predictor:
         for group in batched(rows, ROWS_PER_PIECE):
             piece = featurise(group)
             reasons = {each.line: each.reason for each in piece.skipped}
-            places = np.array([-1 if row.number in reasons else 0 for row in group])
+            places = np.array([-1 if row.row in reasons else 0 for row in group])
             places[places == 0] = np.arange((places == 0).sum())
             found = self.predictions_of(piece, confidence)
-            parts.append(spread_out(found, places, [reasons.get(row.number, "") for row in group]))
+            parts.append(spread_out(found, places, [reasons.get(row.row, "") for row in group]))
         if not parts:
             raise GritError("there is nothing to predict: the list is empty.")
         return joined(parts)

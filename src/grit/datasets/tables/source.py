@@ -63,6 +63,7 @@ class Source:
         if not self._is_packed:
             return self._from_start()
         out = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (as long as the table)
+        weakref.finalize(self, out.close)
         with self.reading():
             packed = self.stream()
             while block := packed.read(_BLOCK):
