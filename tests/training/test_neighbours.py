@@ -28,11 +28,12 @@ def test_it_is_that_of_rdkit():
     assert found[0] == 1.0
 
 
-def test_blocks_give_the_same(monkeypatch):
+@pytest.mark.parametrize("words", [1, 32 * 5, 32 * 100])
+def test_blocks_give_the_same(words):
     packed = packed_fingerprints(SMILES)
     whole = nearest_similarity(packed, packed, skip=np.arange(len(packed)))
-    monkeypatch.setattr("grit.training.neighbours._BLOCK", 32 * 5)
-    np.testing.assert_array_equal(nearest_similarity(packed, packed, skip=np.arange(len(packed))), whole)
+    found = nearest_similarity(packed, packed, skip=np.arange(len(packed)), block=words)
+    np.testing.assert_array_equal(found, whole)
 
 
 def test_the_limit_is_what_training_molecules_have_among_themselves():
@@ -43,7 +44,10 @@ def test_the_limit_is_what_training_molecules_have_among_themselves():
     assert known.limit == pytest.approx(np.quantile(others.max(1), 0.05))
     near, far = known.notes(known.similarity(packed_fingerprints(["CCCO", "[U]"])))
     assert near == ""
-    assert far == f"unlike the training molecules: similarity 0.00, usual from {known.limit:.2f}"
+    assert (
+        far
+        == f"unlike the training molecules: similarity {rdkit_similarities(['[U]'], SMILES).max():.2f}, usual from {known.limit:.2f}"
+    )
 
 
 def test_a_single_molecule_has_no_others():

@@ -86,19 +86,21 @@ def read_neighbours(folder: Path) -> Neighbours | None:
     return Neighbours(fingerprints, rows, float(limit))
 
 
-def nearest_similarity(queries: Array, known: Array, skip: Array | None = None) -> Array:
+def nearest_similarity(queries: Array, known: Array, skip: Array | None = None, block: int = _BLOCK) -> Array:
     """The largest Tanimoto similarity of each query to any of the known, (R,).
 
     Args:
         queries: (R, 256) uint8, packed.
         known: (M, 256).
         skip: (R,) the known one that each query itself is, which does not count.
+        block: Words that are compared at once.
     """
     a, b = _words(queries), _words(known)
     count_a, count_b = (_popcount(each).sum(1, dtype=np.int64) for each in (a, b))  # (R,), (M,)
     best = np.zeros(len(a))
-    step = max(1, _BLOCK // a.shape[1] // max(1, min(len(b), _BLOCK // a.shape[1])))
-    columns = max(1, _BLOCK // a.shape[1] // step)
+    pairs = max(1, block // a.shape[1])
+    step = max(1, pairs // max(1, len(b)))
+    columns = max(1, pairs // step)
     for first in range(0, len(a), step):
         part = slice(first, min(first + step, len(a)))
         for begin in range(0, len(b), columns):
