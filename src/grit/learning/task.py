@@ -10,7 +10,7 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec
 from grit.learning.losses import LOSSES, SumOverProcesses
-from grit.learning.metrics import find_metric, metrics_of
+from grit.learning.metrics import Metric, find_metric, shown_metrics
 from grit.learning.weighing import Weighing, fit_weighing
 
 
@@ -100,13 +100,18 @@ class Task:
             return predicted.softmax(-1)
         return predicted.sigmoid()
 
+    @property
+    def measured_by(self) -> dict[str, Metric]:
+        """Its metrics by name: its own, and those that every task of its kind is measured by."""
+        return shown_metrics(self.spec.kind, self.spec.metric)
+
     def metrics(self, outputs: Array, targets: Array) -> dict[str, float]:
-        """All metrics of this kind of task over a whole split: outputs (R, num_outputs), targets (R, T).
+        """All metrics that this task is measured by over a whole split: outputs (R, num_outputs), targets (R, T).
 
         A metric that cannot be computed, such as the AUROC of a single class, is NaN.
         """
         outputs, targets = outputs.astype(np.float64), targets.astype(np.float64)
-        return {name: metric.compute(outputs, targets) for name, metric in metrics_of(self.spec.kind).items()}
+        return {name: metric.compute(outputs, targets) for name, metric in self.measured_by.items()}
 
     def is_better(self, value: float, than: float | None) -> bool:
         """Whether a value of the metric beats the best so far."""
