@@ -1,5 +1,6 @@
 """A trained model, ready to use: `grit.load`."""
 
+import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -267,6 +268,15 @@ class Predictor:
 
     def _at_temperature(self, outputs: Array) -> Array:
         return outputs if self.calibration is None else with_temperature(self.task.spec, self.calibration, outputs)
+
+    def weights_digest(self) -> str:
+        """A checksum of all weights, and of the calibration: whether two predictors are the same."""
+        digest = hashlib.sha256(b"" if self.calibration is None else self.calibration.model_dump_json().encode())
+        for network, _ in self._members:
+            for name, weight in sorted(network.state_dict().items()):
+                digest.update(name.encode())
+                digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     def featurise(self) -> Featurise:
         """How SMILES become the graphs that the model was trained on."""

@@ -42,6 +42,10 @@ class JsonLinesTable(Table):
         self._names = names
         return list(names)
 
+    def expected_rows(self) -> int | None:
+        """As many as there are lines."""
+        return self._source.lines
+
     def _records(self) -> Iterator[Record]:
         for number, line in enumerate(read_lines(self._source, self._encoding), 1):
             found = _parsed(line) if line.strip() else {}

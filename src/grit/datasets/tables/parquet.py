@@ -29,6 +29,10 @@ class ParquetTable(Table):
             raise GritError(f"{str(self.path)!r} has no columns.")
         return names
 
+    def expected_rows(self) -> int | None:
+        """As many as the file says."""
+        return int(self._file.metadata.num_rows)
+
     def _records(self) -> Iterator[Record]:
         number = 0
         batches = self._file.iter_batches(_ROWS, use_threads=False)

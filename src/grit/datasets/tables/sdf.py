@@ -51,6 +51,7 @@ class SdfTable(Table):
             raise GritError(f"{str(self.path)!r} is empty. Expected molecules, each ended by a line $$$$.")
         self.molecules = next(name for name in _SMILES_NAMES if name not in names)
         title = next((name for name in _TITLE_NAMES if name not in names), None) if has_titles else None
+        self.titles = title
         self._first_property = 1 if title is None else 2
         self._names = names
         self.notes.append(

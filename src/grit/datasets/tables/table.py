@@ -94,6 +94,7 @@ class Table(ABC):
         header: The names of all columns.
         columns: The names of those that are needed.
         molecules: The column of SMILES, where the format says which it is.
+        titles: The column of titles, where the format has them beside the columns.
         notes: Sentences about what was recognised, where a user may have meant something else.
     """
 
@@ -102,6 +103,7 @@ class Table(ABC):
         self.options = options
         self.notes: list[str] = []
         self.molecules: str | None = None
+        self.titles: str | None = None
         self._source = Source(path)
         self._is_read = False
         self.header = self._open(self._source)
@@ -126,6 +128,10 @@ class Table(ABC):
     def sha256(self) -> str:
         """Of all bytes of the file as it is, packed or not."""
         return self._source.sha256
+
+    def expected_rows(self) -> int | None:
+        """About how many rows there are, where that can be told before they are read."""
+        return None
 
     def records(self) -> Iterator[Record]:
         """All rows with all their fields, as they stand; they can be read once."""

@@ -70,6 +70,10 @@ class TextTable(Table):
             if size > _LOOKED_AT_CHARACTERS:
                 return
 
+    def expected_rows(self) -> int | None:
+        """As many as there are lines."""
+        return self._source.lines
+
     def _records(self) -> Iterator[Record]:
         for record in read_records(self._lines, self.delimiter, len(self.header), self._first):
             yield record._replace(fields=[unguarded(field) if field[:1] == "'" else field for field in record.fields])
