@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -69,8 +70,9 @@ def test_fit_evaluate_predict(folder):
     assert "Next: grit predict runs/mine INPUT.csv" in done.stdout
     assert "epoch 2/2" in done.stderr
     shown = grit(folder, "evaluate", "runs/mine/model")
-    assert "test mae:" in shown.stdout
-    metrics = json.loads(grit(folder, "evaluate", "runs/mine/model", "--split", "val", "--json").stdout)
+    assert re.search(r"6 +mae +[0-9.]+", shown.stdout)
+    assert "runs/mine-test-predictions.csv" in shown.stdout
+    metrics = json.loads(grit(folder, "evaluate", "runs/mine/model", "--split", "val", "--json").stdout)["metrics"]
     result = json.loads((folder / "runs/mine/model/result.json").read_text())
     assert metrics["mae"] == pytest.approx(result["val"]["mae"], rel=1e-5)
     told = grit(folder, "predict", "runs/mine/model", "mine.csv", "-o", "out.csv")
