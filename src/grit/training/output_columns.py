@@ -6,6 +6,8 @@ two classes   ``y_pred``, the class; ``y_prob``, the probability of the second c
 a label       as two classes, 0 and 1
 classes       ``y_pred``; ``y_prob_NAME`` of each class; with sets also ``y_set``
 
+Targets of several kinds have the columns of their kind each.
+
 Behind them ``nearest_similarity``, where the training molecules are known, and ``note``.
 
 Shape letters: R rows, T targets, O outputs (T, or the number of classes).
@@ -21,12 +23,6 @@ from grit.training.predictions import Predictions
 
 NOTE = "note"
 SIMILARITY = "nearest_similarity"
-LABELS = ("0", "1")
-
-
-def label_names(task: TaskSpec) -> tuple[str, ...]:
-    """What a predicted class is called: its name in the table, or 0 and 1 where there are several labels."""
-    return task.classes or LABELS
 
 
 def prediction_columns(

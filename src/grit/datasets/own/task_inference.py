@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite, nan
 from typing import Literal
 
@@ -73,18 +74,15 @@ class Targets:
     Attributes:
         task: What is predicted.
         why: One sentence that says how it was decided.
-        parts: Of targets of several kinds, each by itself.
     """
 
     task: TaskSpec
     why: str
-    parts: tuple["Targets", ...] = ()
 
     def parse(self, cells: Iterable[Cell]) -> tuple[tuple[float, ...], str | None]:
         """The targets of a row, NaN where missing, and the reason why they cannot be used, if so."""
         values = []
-        each = self.parts or (self,) * len(self.task.targets)
-        for name, target, cell in zip(self.task.targets, each, cells, strict=True):
+        for name, target, cell in zip(self.task.targets, self._each, cells, strict=True):
             if is_missing(cell):
                 values.append(nan)
                 continue
@@ -102,6 +100,11 @@ class Targets:
         if all(value != value for value in values):
             return (), "no target has a value"
         return tuple(values), None
+
+    @cached_property
+    def _each(self) -> "tuple[Targets, ...]":
+        """Of targets of several kinds, each by itself."""
+        return tuple(Targets(part, "") for part in self.task.parts) or (self,) * len(self.task.targets)
 
     @property
     def _classes(self) -> tuple[str, ...]:
@@ -177,7 +180,7 @@ def _each_for_itself(columns: Sequence[ColumnFacts]) -> Targets:
         parts=tuple(part.task for part in parts),
     )
     why = "; ".join(f"{part.task.targets[0]}: {part.task.kind}, {part.why}" for part in parts)
-    return Targets(task, why, parts)
+    return Targets(task, why)
 
 
 def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
