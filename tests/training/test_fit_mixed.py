@@ -147,3 +147,17 @@ class TestFit:
         assert found[0, 0] == pytest.approx(np.nanmean(targets[:, 0]))
         assert found[1, 1:5].sum() == pytest.approx(1.0)
         assert found[1, 5] == pytest.approx(np.nanmean(targets[:, 2]))
+
+
+def test_a_labelled_table_is_evaluated(run, tmp_path):
+    from grit.training.evaluate_run import evaluate_table, write_evaluated
+
+    table = write(tmp_path / "new.csv")
+    found = evaluate_table(load(run[1]), table, processes=1)
+    assert found.outputs.shape == (60, 6)
+    write_evaluated(tmp_path / "out.csv", found)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["group"] for row in rows[:5]] == ["alcohol", "amine", "halide", "halide", ""]
+    assert rows[0]["size"] == "1.5"
+    assert rows[0]["big"] == "0"
