@@ -6,19 +6,31 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import Compile, Device, Json, Log, Plugins, Resume, Workers, plugin_override
+from grit.cli.options import (
+    Compile,
+    Device,
+    Encoding,
+    Json,
+    Log,
+    Plugins,
+    Resume,
+    Separator,
+    Sheet,
+    Workers,
+    plugin_override,
+)
 
 if TYPE_CHECKING:
     from grit.datasets.own.task_inference import TaskKind
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV or TSV of molecules, possibly gzipped.")],
+    data: Annotated[Path, typer.Argument(help="A table: CSV, Excel, Parquet, JSON lines, SDF, .smi; gzipped or not.")],
     target: Annotated[list[str], typer.Option(help="Column to predict; several times for several.")],
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. train.epochs=50")] = None,
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
     task: Annotated[
-        str | None, typer.Option(help="regression, binary, multiclass, multilabel [default: inferred]")
+        str | None, typer.Option(help="regression, binary, multiclass, multilabel, mixed [default: inferred]")
     ] = None,
     split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
     features: Annotated[
@@ -29,6 +41,9 @@ def fit(
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column that says how much each row counts in training.")] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Rare classes count as much as common ones.")] = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
@@ -37,6 +52,8 @@ def fit(
     patience: Annotated[
         int | None, typer.Option(min=1, help="End after so many epochs without a better validation result.")
     ] = None,
+    ensemble: Annotated[int, typer.Option(min=1, help="Models with different seeds, used together.")] = 1,
+    confidence: Annotated[float, typer.Option(help="Of intervals and sets of predictions.")] = 0.9,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/DATA]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and shuffling.")] = 0,
     resume: Resume = False,
@@ -55,8 +72,10 @@ def fit(
     from grit.cli.progress_bar import counting
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
+    from grit.datasets.tables.table import ReadOptions
     from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
+    from grit.training.fit_folder import FitPlan
     from grit.training.train import RunOptions
 
     named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
@@ -75,10 +94,12 @@ def fit(
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,
+                options=ReadOptions(separator, encoding, sheet),
             ),
             folder,
             preset=preset,
             overrides=changes,
+            plan=FitPlan(ensemble=ensemble, confidence=confidence),
             resume=resume,
             with_forest=forest,
             options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),
@@ -90,4 +111,4 @@ def fit(
         print(json_text({**result, "constant": found.constant, "forest": found.forest, "skipped": skipped}))
         return
     print_comparison(result["metric"], found)
-    say(f"Next: grit predict {folder / 'model'} INPUT.csv -o OUT.csv")
+    say(f"Next: grit predict {folder} INPUT.csv -o OUT.csv")
