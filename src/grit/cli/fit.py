@@ -30,7 +30,7 @@ def fit(
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. train.epochs=50")] = None,
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
     task: Annotated[
-        str | None, typer.Option(help="regression, binary, multiclass, multilabel [default: inferred]")
+        str | None, typer.Option(help="regression, binary, multiclass, multilabel, mixed [default: inferred]")
     ] = None,
     split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
     features: Annotated[

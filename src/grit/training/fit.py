@@ -166,7 +166,7 @@ def finish(
     found.write(run)
     covered = coverage(store.task, held.of("test"), found) if "test" in held.parts else None
     if covered is not None and not few:
-        what = "intervals" if store.task.kind == "regression" else "sets"
+        what = {"regression": "intervals", "mixed": "intervals and sets"}.get(store.task.kind, "sets")
         say(f"{plan.confidence:.0%} {what} from the validation molecules cover {covered:.1%} of the test values")
         result["coverage"] = covered
     return result
