@@ -19,6 +19,7 @@ from grit.graphs.store_format import read_manifest
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.calibration import calibrated
+from grit.training.compare_simple import compare_simple, kept_descriptors
 from grit.training.conformal import check_confidence
 from grit.training.device import check_device
 from grit.training.fit_folder import COMPARISON, FitPlan, FitRecord, check_same_plan, fit_folder, has_models
@@ -28,18 +29,19 @@ from grit.training.loggers import RunLog
 from grit.training.loop import Event
 from grit.training.members import Member, check_members, members_of, train_members
 from grit.training.neighbours import Neighbours
-from grit.training.predictor import Predictor, load_run
+from grit.training.predictor import Predictor, load, load_run
 from grit.training.train import RunOptions, refuse_several_processes
 
 _MADE_BY = "fit"
 
 
 class Comparison(NamedTuple):
-    """Metrics on the test split: of the model, and of simple predictors."""
+    """Metrics on the test split: of the model, and of simple predictors; ``tested`` as `SimpleRow.as_json`, by their names."""
 
     model: dict[str, float]
     constant: dict[str, float]
     forest: dict[str, float] | None
+    tested: dict[str, dict[str, Any]] | None = None
 
 
 class FitResult(NamedTuple):
@@ -107,6 +109,10 @@ def fit(
             fingerprints = packed_fingerprints(table.smiles_of(store))
         result = finish(run, store, table.smiles_of(store), fingerprints, members, results, plan, options.device, say)
         compared = compare(store, result.get("test", {}), fingerprints if with_forest else None, table.seed)
+        if with_forest:
+            compared = compared._replace(
+                tested=_tested(run, store, fingerprints, table.smiles_of(store), table.seed, say)
+            )
         write_text(run / COMPARISON, json.dumps(compared._asdict(), indent=1) + "\n")
     return FitResult(result, compared, store.manifest.skipped)
 
@@ -247,6 +253,31 @@ def _check_same(store: GraphStore, run: Path, table: MoleculeTable) -> None:
             f"the run {str(run)!r} was begun with another {', '.join(changed)}. Repeat the command as it was to go on, or begin "
             "a new run with --run."
         )
+
+
+def _tested(
+    run: Path,
+    store: GraphStore,
+    fingerprints: Array,
+    smiles: Sequence[str],
+    seed: int,
+    say: Callable[[str], None],
+) -> dict[str, dict[str, Any]]:
+    """Every simple predictor on the test split, with a paired test against the models of the folder."""
+    if not store.split("test").size:
+        return {}
+    say("Comparing with simple predictors on fingerprints and descriptors (leave it out with --no-forest)")
+    rows = compare_simple(
+        store.task,
+        store.targets(np.arange(len(store))),
+        store.split("train"),
+        store.split("test"),
+        {"fingerprints": fingerprints, "descriptors": kept_descriptors(smiles)},
+        model=load(run).predict_store(store, "test")[0],
+        seed=seed,
+        say=say,
+    )
+    return {name: row.as_json() for name, row in rows.items()}
 
 
 def compare(store: GraphStore, model: dict[str, float], fingerprints: Array | None, seed: int) -> Comparison:
