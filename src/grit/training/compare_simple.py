@@ -155,10 +155,10 @@ def _unpacked(x: Array) -> Array:
 
 
 def _constant(task: TaskSpec, x_train: Array, y_train: Array, x: Array, seed: int) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a target without a training label
-        found = constant_outputs(task, y_train, len(x))
-    return np.where(np.isnan(found), _unknown(task), found)
+    def constant(part: TaskSpec, x_train: Array, y_train: Array, x: Array, seed: int) -> Array:
+        return constant_outputs(part, y_train, len(x))
+
+    return _each_target(task, x_train, y_train, x, seed, constant)
 
 
 def _forest(task: TaskSpec, x_train: Array, y_train: Array, x: Array, seed: int) -> Array:
@@ -204,13 +204,12 @@ def _each_target(
 ) -> Array:
     """Each target by itself, from the molecules whose label is known; without any, what is known of nothing."""
     columns = []
-    for column in range(y_train.shape[1]):
-        known = ~np.isnan(y_train[:, column])
-        width = task.num_outputs if task.kind == "multiclass" else 1
+    for part in task.by_target():
+        known = ~np.isnan(y_train[:, part.column])
         if known.any():
-            columns.append(outputs(task, x_train[known], y_train[known, column : column + 1], x, seed))
+            columns.append(outputs(part.spec, x_train[known], y_train[known, part.column, None], x, seed))
         else:
-            columns.append(np.full((len(x), width), _unknown(task)))
+            columns.append(np.full((len(x), part.spec.num_outputs), _unknown(part.spec)))
     return np.concatenate(columns, axis=1)
 
 
