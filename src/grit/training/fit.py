@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grit.datasets.own.molecule_tables import MoleculeStore, MoleculeTable
+from grit.datasets.own.molecule_tables import MoleculeTable
 from grit.datasets.pipeline.write_store import RowProgress
-from grit.errors import GritError
 from grit.files.whole_file import write_text
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema
 from grit.graphs.store import GraphStore
-from grit.graphs.store_format import read_manifest
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.calibration import calibrated
@@ -38,9 +36,8 @@ from grit.training.loop import Event
 from grit.training.members import Member, check_members, members_of, train_members
 from grit.training.neighbours import Neighbours
 from grit.training.predictor import Predictor, load, load_run
+from grit.training.prepared_table import prepared_table
 from grit.training.train import RunOptions, refuse_several_processes
-
-_MADE_BY = "fit"
 
 
 class Comparison(NamedTuple):
@@ -103,7 +100,9 @@ def fit(
     with fit_folder(run, resume=resume):
         check_same_plan(run, plan)
         with reading or nullcontext() as progress:
-            store, fingerprints = _prepared(table, run, progress, say)
+            store, fingerprints = prepared_table(
+                table, run, begun=has_models(run), made_by="fit", progress=progress, say=say
+            )
         sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
         say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
         if store.manifest.skipped:
@@ -214,55 +213,6 @@ def _record(
             "splits": {name: int(part.size) for name, part in store.splits.items()},
         },
     )
-
-
-def _prepared(
-    table: MoleculeTable, run: Path, progress: RowProgress | None, say: Callable[[str], None]
-) -> MoleculeStore:
-    """The table as a store inside the run folder.
-
-    One that is there already is used if it was made of the same table in the same way. If not, it is made again, unless a
-    model has been trained on it, or another command made it: then that is an error.
-    """
-    out = run / "data"
-    trained = has_models(run)
-    if trained or out.exists():
-        try:
-            store = GraphStore.open(out)
-            _check_same(store, run, table)
-        except GritError:
-            if trained:
-                raise
-            _check_made_by_fit(out)
-        else:
-            return MoleculeStore(store, None)
-    return table.to_store(out, overwrite=True, made_by=_MADE_BY, with_fingerprints=True, progress=progress, say=say)
-
-
-def _check_made_by_fit(out: Path) -> None:
-    """Raise if a store that stands in the way was made by something else."""
-    try:
-        is_ours = read_manifest(out).built.get("made_by") == _MADE_BY
-    except GritError:
-        is_ours = out.is_dir() and not any(out.iterdir())
-    if not is_ours:
-        raise GritError(
-            f"{str(out)!r} was not made by grit fit, so it is not replaced. Move it away, or name another run with --run."
-        )
-
-
-def _check_same(store: GraphStore, run: Path, table: MoleculeTable) -> None:
-    """Raise if a store was made of another table, or otherwise than is asked for now."""
-    built = store.manifest.built
-    changed = [name for name, value in table.how_built().items() if built.get(name, value) != value]
-    changed += ["target"] if store.task.targets != table.targets else []
-    changed += ["choice of features or descriptors"] if store.manifest.inputs != table.inputs else []
-    changed += ["choice of weights"] if ("weights" in built) != (table.weights is not None) else []
-    if changed:
-        raise GritError(
-            f"the run {str(run)!r} was begun with another {', '.join(changed)}. Repeat the command as it was to go on, or begin "
-            "a new run with --run."
-        )
 
 
 def compare(

@@ -68,10 +68,13 @@ class Pruning:
         others = study.model_copy(update={"trials": tuple(each for each in study.trials if each.state != "running")})
         pruner = optuna.pruners.MedianPruner(UNPRUNED_TRIALS, n_warmup_steps=int(UNPRUNED_EPOCHS * epochs))
         self._trial = _filled(others, space, optuna.samplers.RandomSampler(seed=0), pruner).ask()
+        self._told: set[int] = set()
 
     def gives_up(self, epoch: int, value: float) -> bool:
         """Whether to end after this epoch, counted from 0; to be told of every one."""
-        self._trial.report(value, epoch)
+        if epoch not in self._told:  # one that was trained again after a kill
+            self._told.add(epoch)
+            self._trial.report(value, epoch)
         return self._trial.should_prune()
 
 
@@ -100,7 +103,7 @@ def _filled(
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # it announces every study
     try:
-        direction = "minimize" if study.sign > 0 else "maximize"
+        direction = optuna.study.StudyDirection.MINIMIZE if study.sign > 0 else optuna.study.StudyDirection.MAXIMIZE
         filled = optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
     finally:
         optuna.logging.set_verbosity(verbosity)

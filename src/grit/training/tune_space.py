@@ -131,7 +131,9 @@ SPACE: dict[str, Around] = {
 }
 
 
-def default_space(recipe: Recipe, fixed: Iterable[str], accepts: Callable[[str, Any], bool]) -> dict[str, Range | Choices]:
+def default_space(
+    recipe: Recipe, fixed: Iterable[str], accepts: Callable[[str, Any], bool]
+) -> dict[str, Range | Choices]:
     """`SPACE` for a recipe, without what its model does not have and what is fixed.
 
     Args:
@@ -150,7 +152,9 @@ def default_space(recipe: Recipe, fixed: Iterable[str], accepts: Callable[[str, 
         if part is not None and all(accepts(key, value) for value in part.ends()):
             found[key] = part
     if not found:
-        raise GritError("nothing is left to tune: every key of the space has a fixed value. Name others with --space FILE.")
+        raise GritError(
+            "nothing is left to tune: every key of the space has a fixed value. Name others with --space FILE."
+        )
     return found
 
 
@@ -162,7 +166,9 @@ def read_space(path: Path) -> dict[str, Any]:
     return tree
 
 
-def parse_space(tree: Mapping[str, Any], recipe: Recipe, fixed: Iterable[str], where: str) -> dict[str, Range | Choices]:
+def parse_space(
+    tree: Mapping[str, Any], recipe: Recipe, fixed: Iterable[str], where: str
+) -> dict[str, Range | Choices]:
     """A checked space. Whether the recipe takes its values is for the caller to try.
 
     Args:
@@ -212,7 +218,9 @@ def _part(value: Any, own: Any, where: str) -> Range | Choices:
     if log and low <= 0:
         raise GritError(f"{where}: log needs a low above 0, got {low}.")
     if step is not None and (log or not 0 < step <= high - low):
-        raise GritError(f"{where}: step: expected a number above 0 that fits between low and high, without log, got {step}.")
+        raise GritError(
+            f"{where}: step: expected a number above 0 that fits between low and high, without log, got {step}."
+        )
     return Range(low, high, log, step)
 
 

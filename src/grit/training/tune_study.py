@@ -25,7 +25,7 @@ class Trial(BaseModel):
     """One set of values, and what came of it.
 
     Attributes:
-        number: From 0.
+        number: From 1.
         values: By key of the recipe.
         state: ``running`` also after an interruption, until it goes on; ``pruned`` if it was given up as worse than most.
         history: The validation metric after each epoch.
@@ -112,7 +112,7 @@ def read_study(folder: Path) -> Study | None:
         study = Study.model_validate_json(check_ordinary(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise GritError(f"{str(path)!r} cannot be read: {error}") from None
-    if [trial.number for trial in study.trials] != list(range(len(study.trials))) or study.metric not in METRICS:
+    if [trial.number for trial in study.trials] != list(range(1, len(study.trials) + 1)) or study.metric not in METRICS:
         raise GritError(f"{str(path)!r} was changed or damaged: its trials are not those of a study.")
     return study
 
