@@ -17,6 +17,7 @@ from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema
 from grit.recipe.config import Recipe
 from grit.recipe.presets import preset_recipe
 from grit.training.device import check_device
+from grit.training.dotted import dotted
 from grit.training.loop import Event
 from grit.training.prepared_table import prepared_table
 from grit.training.train import RunOptions, check_splits, refuse_several_processes
@@ -25,6 +26,8 @@ from grit.training.tune_search import check_installed, importances
 from grit.training.tune_space import Choices, Range, default_space, override, parse_space
 from grit.training.tune_study import Study, Trial, check_same_study
 from grit.training.tune_trials import Trials
+
+_DATA = "../../data"  # as seen from a trial, so that the folder of tuning may move
 
 
 class TuneResult(NamedTuple):
@@ -82,7 +85,7 @@ def tune(
         raise GritError(f"expected at least 1 trial and more than 0 seconds, got {trials} and {seconds}.")
     schema = GraphSchema(node=OGB_ATOM, edge=OGB_BOND)
     fixed = [f"train.seed={table.seed}", *overrides]
-    read = partial(preset_recipe, preset, schema, dataset=str(run / "data"))
+    read = partial(preset_recipe, preset, schema, dataset=_DATA)
     recipe = read(*fixed)
     checked = checked_space(space, recipe, overrides, partial(read, *fixed))
     with tune_folder(run, resume=resume) as begun:
@@ -95,6 +98,7 @@ def tune(
             metric=recipe.task(store.task).metric,
             preset=preset,
             overrides=tuple(overrides),
+            recipe=dotted(recipe.model_dump(mode="json", exclude={"dataset", "plugins", "paper"})),
             space={key: part.plain() for key, part in checked.items()},
             seed=table.seed,
         )
@@ -109,10 +113,8 @@ def tune(
             study = Trials(study, checked, run, seen, partial(read, *fixed)).run(trials, seconds, options, watch, say)
         best = study.ranking()[:1]
         if not best:
-            errors = [f"trial {trial.number}: {trial.error}" for trial in study.trials if trial.error] or [
-                "none was begun"
-            ]
-            raise GritError(f"no trial of {str(run)!r} has a result. {errors[0]}")
+            errors = [f" Trial {trial.number}: {trial.error}" for trial in study.trials if trial.error]
+            raise GritError(f"no trial of {str(run)!r} has a result.{''.join(errors[:1])}")
         return TuneResult(study, best[0], run / RECIPE, importances(study, checked))
 
 

@@ -82,10 +82,13 @@ def importances(study: Study, space: Space) -> dict[str, float] | None:
     """The share of each key in how good a trial was, the largest first (PED-ANOVA); None if there are too few trials."""
     import optuna
 
-    if sum(trial.state == "complete" for trial in study.trials) < MIN_FOR_IMPORTANCE:
+    # One that was given up is not among the best, which is all that counts here.
+    ended = [each for each in study.trials if each.state in ("complete", "pruned") and study.value(each) is not None]
+    if len(ended) < MIN_FOR_IMPORTANCE:
         return None
+    known = study.model_copy(update={"trials": tuple(each.model_copy(update={"state": "complete"}) for each in ended)})
     found = optuna.importance.get_param_importances(
-        _filled(study, space, optuna.samplers.RandomSampler(seed=0)),
+        _filled(known, space, optuna.samplers.RandomSampler(seed=0)),
         evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
     )
     return dict(sorted(found.items(), key=lambda each: -each[1]))

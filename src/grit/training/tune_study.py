@@ -52,6 +52,7 @@ class Study(BaseModel):
         metric: By which trials are compared, on validation.
         preset: What is tuned.
         overrides: Values that are fixed.
+        recipe: The preset with these values, by dotted key.
         space: As a file of a space has it.
         seed: Of the split, of all trials and of the search.
         trials: So far, by their numbers.
@@ -62,6 +63,7 @@ class Study(BaseModel):
     metric: str
     preset: str
     overrides: tuple[str, ...]
+    recipe: dict[str, Any]
     space: dict[str, Any]
     seed: int
     trials: tuple[Trial, ...] = ()
@@ -119,7 +121,7 @@ def read_study(folder: Path) -> Study | None:
 
 def check_same_study(before: Study, asked: Study, run: Path) -> None:
     """Raise if a study was begun otherwise than is asked for now."""
-    names = ("metric", "preset", "overrides", "space", "seed")
+    names = ("metric", "preset", "overrides", "recipe", "space", "seed")
     changed = [name for name in names if getattr(before, name) != getattr(asked, name)]
     if changed:
         raise GritError(

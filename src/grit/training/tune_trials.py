@@ -23,6 +23,7 @@ from grit.training.tune_study import Study, Trial
 
 # Starts of a trial that end with the process, without a word: after so many the trial is given up, and not the study.
 MAX_STARTS = 3
+_NO_VALUE = "the metric could not be computed"
 
 
 class _GivenUp(Exception):
@@ -93,7 +94,7 @@ class Trials:
         self._keep(trial)
         forget_runs(self.folder, self.study)
         say(f"{label}: {self._outcome(trial)}")
-        if trial.state == "complete" and self.study.value(trial) is None:
+        if trial.error == _NO_VALUE:
             raise GritError(
                 f"{self.study.metric} could not be computed on the validation molecules (they may hold a single class), so "
                 "trials cannot be compared. Choose another --split, or another metric (train.metric=NAME)."
@@ -159,7 +160,8 @@ class Trials:
             if not lacks_memory(error):
                 raise
             return self._seen(trial, state="failed", error="not enough memory")
-        return self._seen(trial, state="complete")
+        found = self._seen(trial, state="complete")
+        return found if self.study.value(found) is not None else self._seen(trial, state="failed", error=_NO_VALUE)
 
     def _seen(self, trial: Trial, *, state: str = "running", error: str | None = None) -> Trial:
         """A trial with what its run has written, after an orderly end."""
@@ -184,14 +186,15 @@ class Trials:
 
     def _outcome(self, trial: Trial) -> str:
         value, best = self.study.value(trial), self.study.ranking()[:1]
+        epochs = f"{len(trial.history)} epochs"
         what = {
-            "running": "the time is up after epoch",
-            "complete": "best of epochs 1 to",
-            "pruned": "given up as worse than most after epoch",
-            "failed": f"failed ({trial.error}) after epoch",
+            "running": f"the time is up after {epochs}",
+            "complete": f"best of {epochs}",
+            "pruned": f"given up as worse than most after {epochs}",
+            "failed": f"failed after {epochs} ({trial.error})",
         }[trial.state]
-        found = "no result" if value is None else f"val {self.study.metric} {value:.4f}"
-        said = f"{found}, {what} {len(trial.history)}, {trial.seconds:.0f} s"
+        found = "" if value is None else f"val {self.study.metric} {value:.4f}, "
+        said = f"{found}{what}, {trial.seconds:.0f} s"
         return said if not best else f"{said}; the best so far is trial {best[0].number}"
 
 
