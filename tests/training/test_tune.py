@@ -121,8 +121,7 @@ class Killed(BaseException):
     """As far as files go, what SIGKILL does: nothing is caught, nothing is written."""
 
 
-@pytest.mark.parametrize("epoch", [1, 2])
-@pytest.mark.parametrize("trial", [1, 2, 3])
+@pytest.mark.parametrize(("trial", "epoch"), [(1, 1), (2, 2), (3, 1)])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Killed])
 def test_interrupted_and_resumed_is_as_never_interrupted(tuned, tmp_path, error, trial, epoch):
     with pytest.raises(Interrupted if error is KeyboardInterrupt else Killed):
