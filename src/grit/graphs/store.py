@@ -132,6 +132,7 @@ class GraphStore:
         rows: Array | None = None,
         skipped: Sequence[SkippedRow] = (),
         molecules: str | None = None,
+        built: Mapping[str, str] | None = None,
     ) -> "GraphStore":
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
         check_chunk(chunk, graphs, first=0)
@@ -161,7 +162,7 @@ class GraphStore:
             task=task,
             arrays={},
             source="memory",
-            built={},
+            built=dict(built or {}),
             rows=len(chunk) + len(skipped),
             skipped=len(skipped),
             molecules=molecules,

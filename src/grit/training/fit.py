@@ -19,7 +19,7 @@ from grit.graphs.store_place import tidy
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.device import check_device
-from grit.training.forest import constant_outputs, forest_outputs, packed_fingerprints
+from grit.training.forest import constant_outputs, forest_outputs
 from grit.training.loggers import RunLog
 from grit.training.loop import Event
 from grit.training.run_folder import LOCK, RunFolder, refuse_others
@@ -91,7 +91,7 @@ def fit(
         with watching(recipe.task(store.task).metric) if watching else nullcontext() as watch:
             result = train(recipe, run / "model", store=store, resume=resume, options=options, watch=watch, say=say)
         if with_forest and fingerprints is None:  # the molecules were read by an earlier process
-            fingerprints = packed_fingerprints(table.smiles_of(store))
+            fingerprints = table.fingerprints_of(store)
         compared = compare(store, result.get("test", {}), fingerprints, table.seed)
     return FitResult(result, compared, store.manifest.skipped)
 

@@ -13,7 +13,6 @@ from torch_geometric.data import Data
 from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.batches.sampling import batches_within_budget
-from grit.datasets.molecules.featurisers import FEATURISERS
 from grit.datasets.molecules.smiles import MAX_ATOMS, why_no_smiles
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, batched
 from grit.errors import GritError, shown
@@ -154,7 +153,7 @@ class Predictor:
             raise GritError(
                 f"the run was trained on {self.data.name!r}, which holds no molecules: pass PyG graphs, not SMILES."
             )
-        return Featurise(graph=FEATURISERS[self.data.molecules])
+        return Featurise.named(self.data.molecules)
 
     def predict_piece(self, piece: Piece) -> Array:
         """Outputs of the graphs of a `Piece`, (n, num_outputs)."""

@@ -6,23 +6,20 @@ targets, then, in a worker process, an RDKit molecule from which its graph, scaf
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from grit.datasets.molecules.smiles import ogb_graph, why_no_smiles
+from grit.datasets.molecules.featurisers import own_featuriser
+from grit.datasets.molecules.smiles import why_no_smiles
+from grit.datasets.molecules.standardise import RecordKind
+from grit.datasets.own.choose_split import SplitChoice
+from grit.datasets.own.data_notes import NOTES, Note, Records, groups_of, notes_json, notes_on_records
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
-from grit.datasets.pipeline.splits import (
-    SplitFile,
-    file_split,
-    named_split,
-    random_split,
-    read_split_file,
-    scaffold_split,
-)
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
 from grit.datasets.tables.formats import open_table
 from grit.datasets.tables.smiles_column import smiles_column
@@ -50,6 +47,7 @@ class MoleculeTable:
         task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
         split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
         seed: Of the random split.
+        standardise: ``none``, or ``parent`` for the neutral form of the largest part of each molecule.
     """
 
     def __init__(
@@ -61,8 +59,10 @@ class MoleculeTable:
         task: TaskKind | None = None,
         split: str = "random",
         seed: int = 0,
+        standardise: str = "none",
     ) -> None:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
+        self.standardise, self.featuriser = standardise, own_featuriser(standardise)
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
         self._table = open_table(self.path)
         found = None if smiles is not None else smiles_column(self._table)
@@ -71,9 +71,9 @@ class MoleculeTable:
         repeated = [name for name in self.targets if self.targets.count(name) > 1 or name == self.smiles]
         if repeated:
             raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
-        self._split_file = _split_file(split, has_lines=True)
-        self._split_column = split.removeprefix("column:") if split.startswith("column:") else None
-        others = () if self._split_column is None else (self._split_column,)
+        self._choice = SplitChoice.named(split, seed)
+        self._groups: tuple[Array, Array] | None = None
+        others = () if self._choice.column is None else (self._choice.column,)
         self._table.need(list(dict.fromkeys([self.smiles, *self.targets, *others])))
 
     @cached_property
@@ -91,7 +91,7 @@ class MoleculeTable:
 
     def how_built(self) -> dict[str, str]:
         """What a store of the table records of its making, by which a resumed fit knows it again."""
-        file = self._split_file
+        file = self._choice.file
         _ = self._content  # the checksum is known once all rows were read
         return {
             "smiles": self.smiles,
@@ -99,6 +99,7 @@ class MoleculeTable:
             "split": self.split if file is None else "file",
             "seed": str(self.seed),
             "table": self._table.sha256,
+            "standardise": self.standardise,
             **({} if file is None else {"split file": file.sha256}),
         }
 
@@ -106,6 +107,41 @@ class MoleculeTable:
         """The SMILES of every graph of a store that was made from the table."""
         by_row = {row.number: row.fields[self.smiles] for row in self._content[0]}
         return [by_row[row] for row in store.rows.tolist()]
+
+    def fold_groups(self, store: GraphStore) -> Array:
+        """Which molecules of a store of the table stay together in folds, (n,) whole numbers.
+
+        Identical molecules do, with ``split="scaffold"`` all of one scaffold. A store that an earlier process made is read again.
+        """
+        if self._groups is None or not np.array_equal(self._groups[0], store.rows):
+            self._remember_groups(self._seen_again(store))
+        assert self._groups is not None
+        return self._groups[1]
+
+    def fingerprints_of(self, store: GraphStore) -> Array:
+        """Packed Morgan fingerprints of the molecules of a store of the table, (n, 256), by reading them again."""
+        return self._seen_again(store, with_fingerprints=True).packed_fingerprints
+
+    def _seen_again(self, store: GraphStore, *, with_fingerprints: bool = False) -> "_Seen":
+        seen = _Seen()
+        rows = (
+            MoleculeRow(row, smiles, (), None)
+            for row, smiles in zip(store.rows.tolist(), self.smiles_of(store), strict=True)
+        )
+        for piece in molecule_pieces(rows, self._featurise(with_fingerprints), default_processes()):
+            seen.add(piece)
+        return seen
+
+    def _featurise(self, with_fingerprints: bool) -> Featurise:
+        return Featurise.named(
+            self.featuriser,
+            with_scaffolds=self.split == "scaffold",
+            with_fingerprints=with_fingerprints,
+            with_identities=True,
+        )
+
+    def _remember_groups(self, seen: "_Seen") -> None:
+        self._groups = seen.all_rows, self._choice.groups(groups_of(seen.identities), seen.scaffolds)
 
     def to_store(
         self,
@@ -126,19 +162,20 @@ class MoleculeTable:
                 say(note)
             names = ", ".join(self.targets)
             say(f"SMILES from the column {self.smiles!r}; {targets.task.kind} of {names} ({targets.why}).")
-        places: dict[int, tuple[int | None, str]] = {}
-        if self.split not in ("random", "scaffold"):
-            column = self._split_column
-            places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
+        column = self._choice.column
+        places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
         name, built = self.path.name, {**self.how_built(), "made_by": made_by}
         schema = molecule_schema(targets.task)
-        return _store(
+        made, seen = _store(
             (self._molecule(row, targets) for row in kept),
-            Description(name.split(".")[0], schema, targets.task, source=name, molecules="ogb", built=built),
-            _split_chooser(self.split, self._split_file, self.seed, places, str(self.path)),
-            Featurise(ogb_graph, with_scaffolds=self.split == "scaffold", with_fingerprints=with_fingerprints),
+            Description(name.split(".")[0], schema, targets.task, source=name, molecules=self.featuriser, built=built),
+            _Dividing(self._choice, places, str(self.path)),
+            self._featurise(with_fingerprints),
+            self.standardise,
             _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
+        self._remember_groups(seen)
+        return made
 
     def _molecule(self, row: TableRow, targets: Targets) -> MoleculeRow:
         y, reason = ((), row.reason) if row.reason else targets.parse(row.fields[name] for name in self.targets)
@@ -153,6 +190,7 @@ def from_csv(
     task: TaskKind | None = None,
     split: str = "random",
     seed: int = 0,
+    standardise: str = "none",
     out: str | Path | None = None,
     overwrite: bool = False,
     made_by: str = "from_csv",
@@ -163,12 +201,13 @@ def from_csv(
     """Molecules from a table.
 
     Args:
-        path: See `MoleculeTable`, as are the next five.
+        path: See `MoleculeTable`, as are the next six.
         targets: See `MoleculeTable`.
         smiles: See `MoleculeTable`.
         task: See `MoleculeTable`.
         split: See `MoleculeTable`.
         seed: See `MoleculeTable`.
+        standardise: See `MoleculeTable`.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
         made_by: What the store says about who made it.
@@ -176,7 +215,9 @@ def from_csv(
         progress: Called with the number of rows done since the last call.
         say: Told what was inferred, a sentence at a time. Without it, rows that cannot be used give a warning.
     """
-    table = MoleculeTable(path, targets=targets, smiles=smiles, task=task, split=split, seed=seed)
+    table = MoleculeTable(
+        path, targets=targets, smiles=smiles, task=task, split=split, seed=seed, standardise=standardise
+    )
     return table.to_store(
         out, overwrite=overwrite, made_by=made_by, processes=processes, progress=progress, say=say
     ).store
@@ -189,6 +230,7 @@ def from_smiles(
     task: TaskKind | None = None,
     split: str = "random",
     seed: int = 0,
+    standardise: str = "none",
     name: str = "molecules",
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -200,9 +242,7 @@ def from_smiles(
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != len(smiles):
         raise GritError(f"y has shape {np.shape(y)}, expected one row for each of {len(smiles)} molecules.")
-    if split.startswith("column:"):
-        raise GritError(f"a list of SMILES has no columns, so that split={split!r} cannot be.")
-    split_file = _split_file(split, has_lines=False)
+    choice = SplitChoice.named(split, seed, counted="entry")
     facts = [ColumnFacts(f"y{column}" if values.shape[1] > 1 else "y") for column in range(values.shape[1])]
     cells = cells_of(values)
     for row in cells:
@@ -215,14 +255,15 @@ def from_smiles(
             target, reason = targets.parse(row)
             yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
 
-    schema, source = molecule_schema(targets.task), "a list of SMILES"
+    schema, source, featuriser = molecule_schema(targets.task), "a list of SMILES", own_featuriser(standardise)
     return _store(
         rows(),
-        Description(name, schema, targets.task, source=source, molecules="ogb", counted="entry"),
-        _split_chooser(split, split_file, seed, dict.fromkeys(range(len(smiles)), (None, "")), name),
-        Featurise(ogb_graph, with_scaffolds=split == "scaffold"),
+        Description(name, schema, targets.task, source=source, molecules=featuriser, counted="entry"),
+        _Dividing(choice, dict.fromkeys(range(len(smiles)), (None, "")), name),
+        Featurise.named(featuriser, with_scaffolds=split == "scaffold", with_identities=True),
+        standardise,
         _Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
-    ).store
+    )[0].store
 
 
 class _Making(NamedTuple):
@@ -235,29 +276,91 @@ class _Making(NamedTuple):
     say: Callable[[str], None] | None
 
 
+class _Dividing(NamedTuple):
+    """How to split, and for each row its line, None where it has none, and the name of its split."""
+
+    choice: SplitChoice
+    places: Mapping[int, tuple[int | None, str]]
+    where: str
+
+
+@dataclass
+class _Seen:
+    """What is kept of the pieces that go by."""
+
+    rows: list[Array] = field(default_factory=list)
+    y: list[Array] = field(default_factory=list)
+    identities: list[bytes] = field(default_factory=list)
+    kinds: list[RecordKind] = field(default_factory=list)
+    scaffolds: list[str] = field(default_factory=list)
+    fingerprints: list[Array] = field(default_factory=list)
+
+    def add(self, piece: Piece) -> None:
+        self.rows.append(piece.rows)
+        self.y += [] if piece.chunk is None else [piece.chunk.y]
+        self.identities += piece.identities
+        self.kinds += piece.kinds
+        self.scaffolds += piece.scaffolds
+        self.fingerprints += [] if piece.fingerprints is None else [piece.fingerprints]
+
+    @property
+    def all_rows(self) -> Array:
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self.rows])
+
+    @property
+    def packed_fingerprints(self) -> Array:
+        return np.concatenate(self.fingerprints)
+
+    def records(self, dividing: _Dividing) -> Records:
+        rows = self.all_rows.tolist()
+        places = [row if dividing.places[row][0] is None else dividing.places[row][0] for row in rows]
+        return Records(
+            self.identities, self.kinds, [place for place in places if place is not None], np.concatenate(self.y)
+        )
+
+
 def _store(
     rows: Iterable[MoleculeRow],
     description: Description,
-    choose_splits: Callable[[Collected], dict[str, Array]],
+    dividing: _Dividing,
     featurise: Featurise,
+    standardise: str,
     making: _Making,
-) -> MoleculeStore:
-    fingerprints: list[Array] = []
+) -> tuple[MoleculeStore, _Seen]:
+    seen, notes = _Seen(), list[Note]()
 
     def pieces() -> Iterator[Piece]:
         for piece in molecule_pieces(rows, featurise, making.processes):
-            fingerprints.extend([] if piece.fingerprints is None else [piece.fingerprints])
+            seen.add(piece)
             yield piece
 
+    def choose(found: Collected) -> dict[str, Array]:
+        notes.extend(notes_on_records(seen.records(dividing), standardise, description.task, description.counted))
+        choice, places, where = dividing
+        splits, more = choice.choose(found.rows, groups_of(seen.identities), seen.scaffolds, places, where)
+        notes.extend(more)
+        return splits
+
     out, overwrite, _, progress, say = making
-    store = collect(pieces(), description, choose_splits, out=out, overwrite=overwrite, progress=progress)
-    _tell_unused(store, say)
-    return MoleculeStore(store, np.concatenate(fingerprints) if fingerprints else None)
+    store = collect(
+        pieces(),
+        description,
+        choose,
+        out=out,
+        overwrite=overwrite,
+        progress=progress,
+        found_out=lambda: {NOTES: notes_json(notes)},
+    )
+    _tell(store, notes, say)
+    return MoleculeStore(store, seen.packed_fingerprints if seen.fingerprints else None), seen
 
 
-def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
-    """Rows that gave no graph and graphs that are in no split: nobody should have to look for them."""
+def _tell(store: GraphStore, notes: Sequence[Note], say: Callable[[str], None] | None) -> None:
+    """What was found out; without anybody to tell, only what spoils results, which nobody should have to look for."""
     tell = say if say is not None else partial(warnings.warn, stacklevel=5)
+    for note in notes:
+        if say is not None or note.kind == "split":
+            tell(note.text)
     in_a_split = np.unique(np.concatenate([*store.splits.values(), np.zeros(0, dtype=np.int64)])).size
     if in_a_split < len(store):
         tell(f"{len(store) - in_a_split:,} of {len(store):,} molecules are in no split, and will not be used.")
@@ -272,32 +375,3 @@ def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
 def molecule_schema(task: TaskSpec) -> GraphSchema:
     """Molecules with OGB's atom and bond features."""
     return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
-
-
-def _split_file(split: str, *, has_lines: bool) -> SplitFile | None:
-    """The file that a split names, if it does; an error if there is no such way to split."""
-    if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
-        raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")
-    if not split.startswith("file:"):
-        return None
-    return read_split_file(Path(split.removeprefix("file:")), has_lines=has_lines)
-
-
-def _split_chooser(
-    split: str, file: SplitFile | None, seed: int, places: Mapping[int, tuple[int | None, str]], where: str
-) -> Callable[[Collected], dict[str, Array]]:
-    """How to split; ``places`` gives for each row its line and the name of its split."""
-
-    def choose(found: Collected) -> dict[str, Array]:
-        if split == "random":
-            return random_split(found.count, seed)
-        if split == "scaffold":
-            return scaffold_split(found.scaffolds)
-        picked = [places[row] for row in found.rows.tolist()]
-        lines = [line for line, _ in picked if line is not None]
-        if file is None:
-            return named_split([name for _, name in picked], lines, where)
-        known = {row: row if line is None else line for row, (line, _) in places.items()}
-        return file_split(file, found.rows.tolist(), lines, known)
-
-    return choose

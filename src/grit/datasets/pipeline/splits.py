@@ -275,8 +275,8 @@ def _cut_groups(order: Array, groups: Array, fractions: tuple[float, float, floa
     different = int(numbers.max(initial=-1)) + 1
     if different < 3:
         raise GritError(
-            f"{order.size} graphs, {different} of them different, cannot be divided into train, val and test: identical ones stay "
-            "together, and at least 3 different ones are needed."
+            f"{order.size} graphs, {different} of them different, cannot be divided into train, val and test: identical ones "
+            "stay together, and at least 3 different ones are needed."
         )
     val_size, test_size = _held_out(order.size, fractions)
     rest, test = _take(order, numbers, test_size)
