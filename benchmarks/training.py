@@ -37,10 +37,11 @@ def main():
     task = Task.fitted(store.task, store.targets(chosen))
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run")
-        run.begin(recipe, describe_data(store, (0.0,), (1.0,)))
-        loop = TrainingLoop(recipe, store, run, make_fabric("32-true", "cpu"), task, watch=lambda event: None)
+        data = describe_data(store, task, {})
+        run.begin(recipe, data)
+        loop = TrainingLoop(recipe, store, run, make_fabric("32-true", "cpu"), task, data, watch=lambda event: None)
         inside, steps = 0.0, 0
-        step = loop._step
+        step = loop.step
 
         def timed(batch, ends_step):
             nonlocal inside, steps
@@ -50,12 +51,12 @@ def main():
             steps += 1
             return loss
 
-        loop._step = timed
+        loop.step = timed
         start = time.perf_counter()
-        loop._train_epoch()
+        loop.train_epoch()
         training = time.perf_counter() - start
         if arguments.epoch:
-            loop._validate()
+            loop.validate()
         total = time.perf_counter() - start
     figures = {
         "recipe": arguments.recipe,

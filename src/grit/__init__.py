@@ -137,7 +137,7 @@ _ROOMS = (
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"grit.{name}")
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'grit' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 

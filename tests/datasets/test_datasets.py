@@ -8,6 +8,7 @@ import pickle
 import re
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -249,7 +250,7 @@ def test_a_molecule_of_zinc_that_cannot_be_read_is_listed_by_its_line(tmp_path):
 
 
 def test_official_zinc(tmp_path, monkeypatch):
-    monkeypatch.setattr("grit.datasets.benchmarks.zinc._SIZES_12K", (2, 1, 1))
+    monkeypatch.setattr("grit.datasets.benchmarks.zinc.SIZES_12K", (2, 1, 1))
     with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
         for split in ("train", "val", "test"):
             molecules = [official_molecule(n, n / 10) for n in range(2, 7)]
@@ -356,27 +357,23 @@ def test_official_pyg_files(name, columns, classes, tmp_path):
 
 
 def write_peptides(folder, monkeypatch, *, struct, smiles=("CCO", "CC(=O)N", "NCC(=O)O", "CCCC")):
-    from grit.datasets.benchmarks import peptides
-
-    table, split = peptides._STRUCT if struct else peptides._FUNC
+    """A table and a split in the official form; the data set then expects the checksum of this split."""
+    name = "peptides-struct" if struct else "peptides-func"
+    (official,) = DATASETS[name].sources
+    table, split = official.files
     with gzip.open(folder / table.name, "wt", newline="") as file:
         writer = csv.writer(file)
         if struct:
-            writer.writerow(["", "smiles", *peptides._SHAPES])
+            writer.writerow(["", "smiles", *DATASETS[name].task.targets])
             writer.writerows([k, each, *[k + c / 10 for c in range(11)]] for k, each in enumerate(smiles))
         else:
             writer.writerow(["", "smiles", "labels"])
             writer.writerows([k, each, json.dumps([int(c == k) for c in range(10)])] for k, each in enumerate(smiles))
     content = {"train": np.array([3, 0]), "val": np.array([1]), "test": np.array([2])}
     (folder / split.name).write_bytes(pickle.dumps(content))
-    official = DATASETS["peptides-struct" if struct else "peptides-func"].sources[0]
     files = (table, replace(split, md5=checksum(folder / split.name, "md5")))
-    rebuilt = peptides._source(
-        files, peptides._SHAPES if struct else ("labels",), peptides._shapes if struct else peptides._functions
-    )
-    assert rebuilt.name == official.name
-    name = "peptides-struct" if struct else "peptides-func"
-    monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], sources=(rebuilt,)))
+    source = replace(official, files=files, read=partial(official.read, files=files))
+    monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], sources=(source,)))
     return name
 
 
@@ -625,7 +622,7 @@ def test_labels_of_images_that_are_no_class(tmp_path, sources):
 
 
 def test_a_molecule_that_is_not_in_the_official_form_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("grit.datasets.benchmarks.zinc._SIZES_12K", (1, 1, 1))
+    monkeypatch.setattr("grit.datasets.benchmarks.zinc.SIZES_12K", (1, 1, 1))
     with zipfile.ZipFile(tmp_path / "molecules.zip", "w") as archive:
         for split in ("train", "val", "test"):
             molecule = official_molecule(3, 0.5)

@@ -193,8 +193,8 @@ def test_a_few_columns_at_a_time_give_the_same(data_list, kind, walk_steps, widt
     pairs = grit.choose_pairs(packed, kind)
     whole = rrwp_encoding(packed, pairs, walk_steps, torch.float64)
     with pytest.MonkeyPatch.context() as patch, kernels.use("plain"):
-        patch.setattr(rrwp_module, "_LANES", width)
-        patch.setattr(rrwp_module, "_BLOCK_BYTES", 1)
+        patch.setattr(rrwp_module, "LANES", width)
+        patch.setattr(rrwp_module, "BLOCK_BYTES", 1)
         blocks = rrwp_encoding(packed, pairs, walk_steps, torch.float64)
     torch.testing.assert_close(blocks.node, whole.node, rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(blocks.pair, whole.pair, rtol=1e-12, atol=1e-14)

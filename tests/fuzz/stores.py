@@ -57,5 +57,5 @@ def try_it(value: dict[str, Any], folder: Path) -> None:
         pass  # refused late, but refused
     store.verify()
     wanted = scene.store()
-    for name, array in wanted._arrays.items():
-        assert np.array_equal(store.array(name), array), f"{name} is not what was stored"
+    for name in wanted.manifest.arrays:
+        assert np.array_equal(store.array(name), wanted.array(name)), f"{name} is not what was stored"

@@ -23,7 +23,9 @@ from grit.graphs.store_writer import StoreWriter
 
 
 def sample_store(path: Path, level: str, count: int = 30) -> GraphStore:
-    """Categories and targets of graphs; numbers and labelled pairs of nodes; or numbers and nodes in different splits."""
+    """Categories and targets of graphs, ``described`` with numbers and weights of their own; numbers and labelled pairs of
+    nodes; or numbers and nodes in different splits."""
+    is_described, level = level == "described", "graph" if level == "described" else level
     rng = np.random.default_rng(5)
     if level == "graph":
         node, edge = Features(kind="category", sizes=(5,)), Features(kind="columns", sizes=(3, 4))
@@ -31,10 +33,13 @@ def sample_store(path: Path, level: str, count: int = 30) -> GraphStore:
     else:
         node, edge = Features(kind="numeric", sizes=(2,)), Features(kind="none")
         task = TaskSpec(kind="binary", targets=("joined",), classes=("no", "yes"), loss="cross_entropy", metric="auroc")
-    schema = GraphSchema(node=node, edge=edge, level=level, num_outputs=len(task.targets))
+    schema = GraphSchema(
+        node=node, edge=edge, level=level, num_outputs=len(task.targets), graph_features=3 if is_described else 0
+    )
     with StoreWriter(path, name="toy", graphs=schema, task=task, source="here") as writer:
         for _ in range(count):
-            writer.append(_chunk(rng, level))
+            chunk = _chunk(rng, level)
+            writer.append(_described(rng, chunk) if is_described else chunk)
         splits = {"train": np.arange(count - 5), "val": np.arange(count - 5, count)}
         if level == "node":
             splits = {split: np.arange(count) for split in NODE_SPLITS}
@@ -61,12 +66,19 @@ def _chunk(rng: np.random.Generator, level: str) -> GraphChunk:
     return replace(chunk, num_labels=np.array([3]), label_index=rng.integers(0, n, (2, 3)))
 
 
+def _described(rng: np.random.Generator, chunk: GraphChunk) -> GraphChunk:
+    numbers = np.where(rng.random((1, 3)) < 0.2, np.nan, rng.normal(size=(1, 3)))
+    return replace(chunk, graph_attr=numbers, graph_weight=rng.random(1))
+
+
 def content(store: GraphStore) -> tuple[Any, ...]:
     """All that a user can get out of a store."""
     arrays = {name: (store.array(name).dtype.str, store.array(name).tolist()) for name in sorted(store.manifest.arrays)}
     batch = PairBatch.from_store(store, range(len(store)), BatchSpec(3))
     tensors = (batch.graphs.x, batch.graphs.edge_index, batch.graphs.edge_attr, batch.y, batch.pair_encoding)
-    return store.manifest, arrays, store.skipped, [tensor.tolist() for tensor in tensors]
+    numbers = (batch.graphs.graph_attr, batch.graphs.graph_weight)
+    own = [str(values.tolist()) for values in numbers if values is not None]  # NaN is not equal to itself, its text is
+    return store.manifest, str(arrays), store.skipped, [tensor.tolist() for tensor in tensors], own
 
 
 def damage(folder: Path, seed: int, *, quiet: bool) -> str:
@@ -98,7 +110,7 @@ def _flipped_bits(rng: random.Random, files: list[Path]) -> str:
     return _write(path, bytes(data))
 
 
-def _one_number(rng: random.Random, files: list[Path]) -> str:
+def one_number(rng: random.Random, files: list[Path]) -> str:
     """A byte of the numbers, not of the header."""
     path = rng.choice([path for path in files if path.suffix == ".npy" and path.stat().st_size > 128])
     data = bytearray(path.read_bytes())
@@ -200,11 +212,11 @@ def _manifest(rng: random.Random, files: list[Path]) -> str:
 
 KINDS = (
     _flipped_bits,
-    _one_number,
+    one_number,
     _manifest,
     _truncated,
     _zeroed,
-    _one_number,
+    one_number,
     _extended,
     _swapped,
     _header,

@@ -16,7 +16,7 @@ from grit.graphs import store_check
 from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore
 from grit.graphs.store_format import MANIFEST, Manifest, manifest_text, npy_header
-from tests.graphs.damaged_stores import KINDS, content, damage, sample_store
+from tests.graphs.damaged_stores import KINDS, content, damage, one_number, sample_store
 
 CASES = 488
 QUICK = 5 * len(KINDS)
@@ -25,7 +25,7 @@ QUICK = 5 * len(KINDS)
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
-    return {level: sample_store(folder / level, level) for level in ("graph", "node", "edge")}
+    return {level: sample_store(folder / level, level) for level in ("graph", "described", "node", "edge")}
 
 
 def copy(store, folder):
@@ -66,7 +66,7 @@ def check_verify_finds_it(store, folder, seed):
     return "verify" if message else "unharmed"
 
 
-@pytest.mark.parametrize("level", ["graph", "node", "edge"])
+@pytest.mark.parametrize("level", ["graph", "described", "node", "edge"])
 class TestDamage:
     def test_is_refused_on_opening(self, stores, level, tmp_path):
         for seed in range(QUICK):
@@ -81,7 +81,7 @@ class TestDamage:
 
     def test_without_a_trace_in_a_small_array_is_refused_on_opening(self, stores, level, tmp_path):
         for seed in range(1, QUICK, len(KINDS)):
-            assert KINDS[seed % len(KINDS)].__name__ == "_one_number"
+            assert KINDS[seed % len(KINDS)] is one_number
             assert check_verify_finds_it(stores[level], tmp_path / str(seed), seed) == "opening"
 
     @pytest.mark.slow
@@ -277,7 +277,7 @@ def test_verify_reports_how_far_it_is(stores):
 
 
 def test_a_store_is_verified_in_pieces(stores, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_check, "_GRAPHS_AT_ONCE", 2)
+    monkeypatch.setattr(store_check, "GRAPHS_AT_ONCE", 2)
     for level, store in stores.items():
         assert len(store) > 4
         assert refusal(GraphStore.open(copy(store, tmp_path / level)).verify) is None, level

@@ -4,23 +4,39 @@ from itertools import combinations
 import pytest
 import torch
 
-from grit.kernels import dropout as module
-from grit.kernels.dropout import dropout
+from grit.kernels.dropout import dropout, hashes, threshold
 
 
-def test_the_hash_is_the_published_one():
-    # MurmurHash3's finaliser of 1, 2 and 3, from its definition in 32-bit arithmetic.
-    def by_definition(h):
-        h ^= h >> 16
-        h = h * 0x85EBCA6B % 2**32
-        h ^= h >> 13
-        h = h * 0xC2B2AE35 % 2**32
-        return h ^ (h >> 16)
+def murmur(word):
+    """MurmurHash3's finaliser, from its definition in 32-bit arithmetic."""
+    word ^= word >> 16
+    word = word * 0x85EBCA6B % 2**32
+    word ^= word >> 13
+    word = word * 0xC2B2AE35 % 2**32
+    return word ^ (word >> 16)
 
-    words = [0, 1, 2, 3, 2**31, 2**32 - 1, 123456789]
-    as_int32 = torch.tensor([w - 2**32 if w >= 2**31 else w for w in words], dtype=torch.int32)
-    assert (module._mix(as_int32).long() % 2**32).tolist() == [by_definition(w) for w in words]
-    assert [module._mix_word(w) for w in words] == [by_definition(w) for w in words]
+
+def by_definition(number, seed):
+    """The hash of an element number."""
+    upper, lower = divmod(number, 2**32)
+    return murmur(lower ^ murmur(seed ^ murmur(upper)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 123456789, 2**31 - 2])
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
+def test_what_is_dropped_is_what_the_definition_says(seed, probability):
+    kept = dropout(torch.ones(50, 8), probability, torch.tensor(seed)) != 0
+    wanted = [by_definition(number, seed) >= probability * 2**32 for number in range(400)]
+    assert kept.flatten().tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", [0, 1, 123456789, 2**31 - 2])
+def test_hashes_are_those_of_the_definition(seed, monkeypatch):
+    """Of every 2^32 elements the first 1,000."""
+    monkeypatch.setattr(torch, "arange", partial(shortened, torch.arange, 1000))
+    got = hashes(3 * 2**32 + 1000, torch.tensor(seed)).long() + 2**31
+    numbers = (upper * 2**32 + lower for upper in range(4) for lower in range(1000))
+    assert got.tolist() == [by_definition(number, seed) for number in numbers]
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
@@ -49,22 +65,13 @@ def test_the_same_seed_drops_the_same():
     assert not torch.equal(dropout(values, 0.3, torch.tensor(7)), dropout(values, 0.3, torch.tensor(8)))
 
 
-def test_numbers_beyond_32_bits_go_on_with_another_key():
-    # What _hashes does for a later piece, on its first numbers only: the lower words are the same, the masks are not.
-    seed = torch.tensor(11)
-    first, second = (module._mix((seed ^ module._mix_word(upper)).to(torch.int32)) for upper in (0, 1))
-    numbers = torch.arange(1000, dtype=torch.int32)
-    assert not torch.equal(module._mix(numbers ^ first) > 0, module._mix(numbers ^ second) > 0)
-
-
 def test_masks_of_other_seeds_and_of_numbers_beyond_32_bits_are_independent(monkeypatch):
     """Of every 2^32 elements the first 20,000, for neighbouring seeds: any two of these masks agree as by chance."""
     n, probability = 20_000, 0.3
-    monkeypatch.setattr(module.torch, "arange", partial(shortened, torch.arange, n))
-    threshold = module._signed(module.threshold(probability) ^ 0x80000000)
+    monkeypatch.setattr(torch, "arange", partial(shortened, torch.arange, n))
     masks = {}
     for seed in range(8):
-        pieces = module._hashes(3 * 2**32 + n, torch.tensor(seed)).view(4, n) >= threshold
+        pieces = hashes(3 * 2**32 + n, torch.tensor(seed)).view(4, n).long() + 2**31 >= threshold(probability)
         masks |= {(seed, upper): pieces[upper] for upper in range(4)}
     expected = probability**2 + (1 - probability) ** 2
     for (name, first), (other, second) in combinations(masks.items(), 2):

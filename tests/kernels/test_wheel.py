@@ -31,7 +31,7 @@ OLDER = "flags : avx avx2 fma bmi1 bmi2 f16c movbe abm xsave avx512f"
     ],
 )
 def test_the_processor_decides(monkeypatch, cpuinfo, expected):
-    monkeypatch.setattr(processor, "_cpuinfo", lambda: cpuinfo)
+    monkeypatch.setattr(processor, "cpuinfo", lambda: cpuinfo)
     assert processor.levels() == expected
 
 
@@ -39,7 +39,7 @@ def test_the_processor_decides(monkeypatch, cpuinfo, expected):
 def wheel(machine, monkeypatch):
     """A machine with an installed wheel, without a compiler."""
     machine.uninstall()
-    monkeypatch.setattr(processor, "_cpuinfo", lambda: [NEW])
+    monkeypatch.setattr(processor, "cpuinfo", lambda: [NEW])
     build.WHEEL_FOLDER.mkdir()
     for level in processor.LEVELS:
         shutil.copy(machine.libraries["planted"], build.WHEEL_FOLDER / f"grit-{level}.so")
@@ -48,7 +48,7 @@ def wheel(machine, monkeypatch):
 
 @pytest.mark.parametrize(("cpuinfo", "level"), [(NEW, "v4"), (OLDER, "v3")])
 def test_a_wheel_needs_no_compiler(wheel, monkeypatch, capsys, cpuinfo, level):
-    monkeypatch.setattr(processor, "_cpuinfo", lambda: [cpuinfo])
+    monkeypatch.setattr(processor, "cpuinfo", lambda: [cpuinfo])
     loaded = build.load_library()
     assert (loaded.file.name, loaded.origin) == (f"grit-x86-64-{level}.so", "from the wheel")
     assert lines(capsys) == []

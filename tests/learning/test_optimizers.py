@@ -85,7 +85,7 @@ def test_the_released_adamw_trajectory_through_our_loop(tmp_path):
 
     loop.fabric.clip_gradients = clipping
     loop.model.train()
-    losses = [loop._step(batch, ends_step=True) for _ in range(steps)]
+    losses = [loop.step(batch, ends_step=True) for _ in range(steps)]
     assert losses == pytest.approx(case["steps64.loss"].tolist(), rel=0, abs=1e-8)
     assert norms == pytest.approx(case["steps64.gradnorm"].tolist(), rel=1e-7)
     assert_close(loop.network.eval()(batch), case["steps64.eval_pred_after"], 1e-7)

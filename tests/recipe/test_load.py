@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 import grit
 from grit.datasets import DATASETS
 from grit.graphs.store import GraphStore
+from grit.graphs.store_format import REQUIRED
 from grit.recipe.bounded_yaml import parse_yaml
 from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
@@ -182,9 +183,9 @@ def observe(recipe):
     """A run of the real loop on a small data set: everything that it tells, and the weights that it ends with."""
     store = small_store()
     if recipe.dataset != "zinc":  # the schema is what a data set brings; ZINC-full has seven more atom types
-        store = GraphStore(
-            store.manifest.model_copy(update={"graphs": DATASETS[recipe.dataset].schema}), store._arrays, [], None
-        )
+        manifest = store.manifest.model_copy(update={"graphs": DATASETS[recipe.dataset].schema})
+        arrays = {name: store.array(name) for name in REQUIRED}
+        store = GraphStore(manifest, arrays, [], None).with_splits(store.splits)
     events = []
     with tempfile.TemporaryDirectory() as folder:
         result = train(recipe, f"{folder}/run", store=store, watch=events.append, options=RunOptions(device="cpu"))

@@ -32,12 +32,12 @@ recipe = small_recipe("train.batch_size=8", "train.precision=64-true", "model.at
 options = RunOptions(device="cpu", checkpoint_seconds=0)
 if len(sys.argv) > 3 and os.environ["RANK"] == "1":
     from grit.training.loop import TrainingLoop
-    step = TrainingLoop._step
+    step = TrainingLoop.step
     def dying(self, batch, ends_step):
         if self.progress.epoch == 1 and self.progress.batch == 3:
             os.kill(os.getpid(), signal.SIGKILL)
         return step(self, batch, ends_step)
-    TrainingLoop._step = dying
+    TrainingLoop.step = dying
 train(recipe, sys.argv[2], store=load(sys.argv[1]), resume=True, options=options, watch=watch)
 """
 

@@ -25,14 +25,14 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    step = loop.TrainingLoop._step
+    step = loop.TrainingLoop.step
 
     def slow(self, batch, ends_step):
         clock.now += 10
         return step(self, batch, ends_step)
 
     monkeypatch.setattr(loop, "time", clock)
-    monkeypatch.setattr(loop.TrainingLoop, "_step", slow)
+    monkeypatch.setattr(loop.TrainingLoop, "step", slow)
     return clock
 
 

@@ -21,6 +21,12 @@ def fit(
         str | None, typer.Option(help="regression, binary, multiclass, multilabel [default: inferred]")
     ] = None,
     split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
+    features: Annotated[
+        list[str] | None, typer.Option(help="Column of numbers that the model reads, too; several times for several.")
+    ] = None,
+    descriptors: Annotated[
+        list[str] | None, typer.Option(help="rdkit or morgan: computed numbers that the model reads, too.")
+    ] = None,
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
@@ -57,7 +63,14 @@ def fit(
     with saying_how_to_go_on():
         result, found, skipped = fit_table(
             MoleculeTable(
-                data, targets=target, smiles=smiles, task=cast("TaskKind | None", task), split=split, seed=seed
+                data,
+                targets=target,
+                smiles=smiles,
+                task=cast("TaskKind | None", task),
+                split=split,
+                seed=seed,
+                features=features or (),
+                descriptors=descriptors or (),
             ),
             folder,
             preset=preset,

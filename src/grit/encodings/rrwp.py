@@ -28,8 +28,8 @@ from grit.graphs.packed import PackedGraphs, offsets
 from grit.graphs.pairs import Pairs, choose_pairs
 from grit.kernels.walks import walk_powers, walks_are_fused
 
-_LANES = 16  # columns of a block come in multiples of it
-_BLOCK_BYTES = 1 << 24  # of a working matrix; larger ones leave the cache and are no faster
+LANES = 16  # columns of a block come in multiples of it
+BLOCK_BYTES = 1 << 24  # of a working matrix; larger ones leave the cache and are no faster
 
 
 def rrwp(
@@ -136,7 +136,7 @@ def _walk(graphs: PackedGraphs, matrix: WalkMatrix, pairs: Pairs, group: Tensor,
 
     column_of_node, column_of_pair = column_of[nodes], column_of[pairs.key]
     of_group = row_of[pairs.query] >= 0
-    width = _LANES * max(1, _BLOCK_BYTES // (_LANES * num_rows * dtype.itemsize))
+    width = LANES * max(1, BLOCK_BYTES // (LANES * num_rows * dtype.itemsize))
     for first in range(0, num_columns, width):
         last = min(first + width, num_columns)
         own = ((column_of_node >= first) & (column_of_node < last)).nonzero()[:, 0]  # rows whose diagonal is here

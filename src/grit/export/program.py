@@ -215,6 +215,10 @@ class TensorProgram(nn.Module):
                 f"a model that predicts for each {network.schema.level} cannot be exported; "
                 f"those that predict for each {' or '.join(LEVELS)} can."
             )
+        if network.schema.graph_features:
+            raise GritError(
+                "a model that reads numbers of whole graphs (--features, --descriptors, graph_attr) cannot be exported."
+            )
         self.network, self.task = network, task
         self.spec = recipe.batch_spec(next(network.parameters()).dtype)
 

@@ -24,12 +24,16 @@ class ArrayGraph(NamedTuple):
         edge_index: (2, E), row 0 the source, nodes numbered from 0.
         edge_attr: (E, F) edge features, F = 0 where edges carry nothing.
         y: (R, T) targets: R = 1 for the graph, n for its nodes.
+        graph_attr: (F,) numbers that the graph carries beside its nodes and edges; None for none.
+        weight: How much it counts in the loss; None where all count alike.
     """
 
     x: Array
     edge_index: Array
     edge_attr: Array
     y: Array
+    graph_attr: Array | None = None
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class GraphChunk:
         num_labels: (B,) labelled pairs of each graph, for edge-level targets.
         label_index: (2, Q) source and target of each, numbered within each graph.
         node_split: (N,) the split of each node, see `NODE_SPLITS`, where nodes of one graph are in different splits.
+        graph_attr: (B, F) numbers that each graph carries beside its nodes and edges, NaN where missing.
+        graph_weight: (B,) how much each graph counts in the loss, where they do not count alike.
     """
 
     num_nodes: Array
@@ -57,6 +63,8 @@ class GraphChunk:
     num_labels: Array | None = None
     label_index: Array | None = None
     node_split: Array | None = None
+    graph_attr: Array | None = None
+    graph_weight: Array | None = None
 
     @classmethod
     def of(cls, graphs: Sequence[ArrayGraph]) -> "GraphChunk":
@@ -70,6 +78,8 @@ class GraphChunk:
             edge_index=np.concatenate([graph.edge_index for graph in graphs], axis=1),
             edge_attr=np.concatenate([graph.edge_attr for graph in graphs]),
             y=np.concatenate([graph.y for graph in graphs]),
+            graph_attr=_stacked("graph_attr", [graph.graph_attr for graph in graphs]),
+            graph_weight=_stacked("a weight", [graph.weight for graph in graphs]),
         )
 
     @classmethod
@@ -79,12 +89,24 @@ class GraphChunk:
         for field in fields(cls):
             arrays = [getattr(chunk, field.name) for chunk in chunks]
             if any(array is not None for array in arrays):
+                if any(array is None for array in arrays):
+                    raise GritError(f"some graphs carry {field.name} and others do not; all must, or none.")
                 axis = 1 if field.name in ("edge_index", "label_index") else 0
                 parts[field.name] = np.concatenate(arrays, axis=axis)
         return cls(**parts)
 
     def __len__(self) -> int:
         return int(self.num_nodes.size)
+
+
+def _stacked(name: str, values: Sequence[Array | float | None]) -> Array | None:
+    """One row for each graph; None if none has such."""
+    present = [np.asarray(value) for value in values if value is not None]
+    if not present:
+        return None
+    if len(present) < len(values):
+        raise GritError(f"some graphs carry {name} and others do not; all must, or none.")
+    return np.stack(present)
 
 
 def check_chunk(chunk: GraphChunk, graphs: GraphSchema, first: int) -> None:
@@ -119,6 +141,9 @@ def check_chunk(chunk: GraphChunk, graphs: GraphSchema, first: int) -> None:
         _check_pairs("labelled pair", chunk.label_index, chunk.num_labels, chunk.num_nodes, first)
     if chunk.node_split is not None:
         _check_node_split(chunk.node_split, nodes, graphs)
+    _check_graph_attr(chunk.graph_attr, len(chunk), graphs, first)
+    if chunk.graph_weight is not None:
+        _check_graph_weight(chunk.graph_weight, len(chunk), graphs, first)
 
 
 def _check_pairs(what: str, index: Array, count: Array, num_nodes: Array, first: int) -> None:
@@ -140,6 +165,37 @@ def _check_node_split(node_split: Array, nodes: int, graphs: GraphSchema) -> Non
         )
     if node_split.size and not 0 <= int(node_split.min()) <= int(node_split.max()) <= len(NODE_SPLITS):
         raise GritError(f"node_split holds numbers outside 0..{len(NODE_SPLITS)}.")
+
+
+def _check_graph_attr(values: Array | None, count: int, graphs: GraphSchema, first: int) -> None:
+    width = graphs.graph_features
+    if values is None:
+        if width:
+            raise GritError(f"the graphs carry no numbers of their own (graph_attr), the schema says {width}.")
+        return
+    if values.shape != (count, width) or not width or values.dtype.kind not in "iuf":
+        raise GritError(
+            f"graph_attr must hold {width} numbers for each of {count} graphs, got {values.dtype} {values.shape}."
+        )
+    # Stored as float32, in which larger numbers would be infinite.
+    too_large = (np.abs(values.astype(np.float64)) > np.finfo(np.float32).max).any(1)
+    if too_large.any():
+        raise GritError(
+            f"graph {first + int(too_large.argmax())}: graph_attr is infinite or beyond 3e38; NaN stands for a missing number."
+        )
+
+
+def _check_graph_weight(weight: Array, count: int, graphs: GraphSchema, first: int) -> None:
+    if graphs.level != "graph":
+        raise GritError(f"weights go with targets of whole graphs; these are {graphs.level}-level ones.")
+    if weight.shape != (count,) or weight.dtype.kind != "f":
+        raise GritError(
+            f"graph_weight must hold a number for each of {count} graphs, got {weight.dtype} {weight.shape}."
+        )
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise GritError(f"graph {first + place}: its weight is {weight[place]}; weights are finite and not negative.")
 
 
 def graphs_of_splits(node_split: Array, num_nodes: Array) -> dict[str, Array]:

@@ -35,8 +35,9 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     """Lay PyG graphs end to end.
 
     Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``edge_weight`` (E,) or
-    (E, 1), ``y``, and for edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``. All but ``edge_index`` may be
-    absent, but the graphs must agree on what they carry.
+    (E, 1), ``y``, for edge-level targets ``edge_label_index`` (2, Q) with ``edge_label``, and ``graph_attr`` (1, F) or (F,),
+    numbers of the whole graph with NaN where missing. All but ``edge_index`` may be absent, but the graphs must agree on what
+    they carry.
     """
     data_list, _ = on_cpu(data_list)
     nodes = torch.tensor([_num_nodes(g, data) for g, data in enumerate(data_list)])
@@ -62,6 +63,7 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
         if label_index is None
         else torch.cat([index.long() + start for index, start in zip(label_index, node_ptr, strict=False)], 1),
         edge_weight=_weights([_optional(data, "edge_weight") for data in data_list], edges),
+        graph_attr=_graph_attr([_optional(data, "graph_attr") for data in data_list]),
     )
 
 
@@ -101,6 +103,7 @@ def pack_batch(batch: Data) -> PackedGraphs:
         y=_targets(labels, [_optional(batch, labels)]),
         label_index=batch.edge_label_index.long() if edge_level else None,
         edge_weight=None if edge_weight is None else edge_weight[by_graph],
+        graph_attr=_batched_graph_attr(_optional(batch, "graph_attr"), num_graphs),
     )
 
 
@@ -115,6 +118,7 @@ def pack_chunk(chunk: GraphChunk) -> PackedGraphs:
         edge_attr=_as_tensor(chunk.edge_attr),
         node_ptr=node_ptr,
         edge_ptr=offsets(edge_count),
+        graph_attr=None if chunk.graph_attr is None else torch.from_numpy(chunk.graph_attr.astype(np.float32)),
     )
 
 
@@ -221,6 +225,43 @@ def _weights(parts: list[Tensor | None], edges: list[Tensor]) -> Tensor | None:
         if not part.is_floating_point() and part.dtype not in _INTEGER:
             raise GritError(f"graph {g}: edge_weight has type {part.dtype}; weights are numbers.")
     return torch.cat([part.reshape(-1) if part.is_floating_point() else part.reshape(-1).double() for part in present])
+
+
+def _graph_attr(parts: list[Tensor | None]) -> Tensor | None:
+    """``graph_attr`` of all graphs, (B, F) floating; which numbers it may hold is checked by `PackedGraphs`."""
+    present = _together("graph_attr", parts)
+    if present is None:
+        return None
+    rows = []
+    for g, part in enumerate(present):
+        if not isinstance(part, Tensor) or part.dim() > 2 or (part.dim() == 2 and part.shape[0] != 1):
+            got = f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else f"type {type(part).__name__}"
+            raise GritError(
+                f"graph {g}: graph_attr has {got}, expected a tensor of shape (1, F): numbers of the graph."
+            )
+        rows.append(_numbers(f"graph {g}", part).reshape(1, -1))
+        if rows[-1].shape[1] != rows[0].shape[1]:
+            raise GritError(
+                f"graph {g}: graph_attr holds {rows[-1].shape[1]} numbers, that of graph 0 {rows[0].shape[1]}; all graphs of "
+                "a batch must have the same."
+            )
+    return torch.cat(rows)
+
+
+def _batched_graph_attr(values: Tensor | None, num_graphs: int) -> Tensor | None:
+    """``graph_attr`` as PyG concatenates it: (B, F) of graphs with (1, F), (B * F,) of graphs with (F,)."""
+    if values is None:
+        return None
+    if not isinstance(values, Tensor) or values.dim() not in (1, 2) or values.shape[0] % num_graphs:
+        got = f"shape {tuple(values.shape)}" if isinstance(values, Tensor) else f"type {type(values).__name__}"
+        raise GritError(f"graph_attr of the batch has {got}, expected a tensor of shape ({num_graphs}, F).")
+    return _numbers("the batch", values).reshape(num_graphs, -1)
+
+
+def _numbers(where: str, values: Tensor) -> Tensor:
+    if not values.is_floating_point() and values.dtype not in (*_INTEGER, torch.bool):
+        raise GritError(f"{where}: graph_attr has type {values.dtype}; it holds numbers.")
+    return values if values.is_floating_point() else values.float()
 
 
 def _targets(name: str, parts: list[Tensor | None]) -> Tensor | None:

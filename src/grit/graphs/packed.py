@@ -22,6 +22,8 @@ class PackedGraphs(TensorTree):
         y: Targets or None: (B, T) for graphs, (N, T) for nodes, (Q, T) for the node pairs in ``label_index``.
         label_index: (2, Q) int64 or None: source and target of each pair that has an edge-level target.
         edge_weight: (E,) floating or None: weights of a step along each edge, 0 or more; None weighs all edges alike.
+        graph_attr: (B, F) floating or None: numbers that each graph carries beside its nodes and edges, NaN where missing.
+        graph_weight: (B,) floating or None: how much each graph counts in the loss, 0 or more; None counts all alike.
     """
 
     x: Tensor
@@ -32,6 +34,8 @@ class PackedGraphs(TensorTree):
     y: Tensor | None = None
     label_index: Tensor | None = None
     edge_weight: Tensor | None = None
+    graph_attr: Tensor | None = None
+    graph_weight: Tensor | None = None
 
     def __post_init__(self) -> None:
         # A record reaches another device only through .to(), that is, after it was checked here.
@@ -77,7 +81,7 @@ class PackedGraphs(TensorTree):
         return total.index_add_(0, self.edge_index[0], self.edge_weight.to(dtype))
 
     def part(self, start: int, stop: int) -> "PackedGraphs":
-        """Graphs number ``start`` to ``stop - 1``, without targets."""
+        """Graphs number ``start`` to ``stop - 1``, without targets and their weights."""
         nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
         edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
         return PackedGraphs(
@@ -87,6 +91,7 @@ class PackedGraphs(TensorTree):
             node_ptr=self.node_ptr[start : stop + 1] - nodes.start,
             edge_ptr=self.edge_ptr[start : stop + 1] - edges.start,
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
+            graph_attr=None if self.graph_attr is None else self.graph_attr[start:stop],
         )
 
     def __len__(self) -> int:
@@ -130,6 +135,7 @@ def _check(graphs: PackedGraphs) -> None:
     _check_finite("node features (x)", g.x, g.node_ptr)
     _check_finite("edge features (edge_attr)", g.edge_attr, g.edge_ptr)
     _check_weights(g)
+    _check_per_graph(g)
     if g.label_index is not None:
         if g.label_index.dim() != 2 or g.label_index.shape[0] != 2 or g.label_index.dtype != torch.int64:
             raise GritError(
@@ -160,6 +166,35 @@ def _check_weights(g: PackedGraphs) -> None:
             f"graph {graph}: edge_weight of edge {e - int(g.edge_ptr[graph])} is {float(g.edge_weight[e])}; weights of a "
             "random walk are finite and not negative."
         )
+
+
+def _check_per_graph(g: PackedGraphs) -> None:
+    if g.graph_attr is not None:
+        values = g.graph_attr
+        if values.dim() != 2 or values.shape[0] != g.num_graphs or not values.is_floating_point():
+            raise GritError(
+                f"graph_attr must be floating of shape ({g.num_graphs}, F), one row of numbers for each graph, got "
+                f"{values.dtype} {tuple(values.shape)}."
+            )
+        infinite = torch.isinf(values)
+        if bool(infinite.any()):
+            graph, column = infinite.nonzero()[0].tolist()
+            raise GritError(
+                f"graph {graph}: graph_attr is infinite in column {column}; NaN stands for a missing number."
+            )
+    if g.graph_weight is not None:
+        weight = g.graph_weight
+        if weight.shape != (g.num_graphs,) or not weight.is_floating_point():
+            raise GritError(
+                f"graph_weight must be floating of shape ({g.num_graphs},), one weight for each graph, got "
+                f"{weight.dtype} {tuple(weight.shape)}."
+            )
+        bad = ~torch.isfinite(weight) | (weight < 0)
+        if bool(bad.any()):
+            graph = int(bad.nonzero()[0])
+            raise GritError(
+                f"graph {graph}: graph_weight is {float(weight[graph])}; weights are finite and not negative."
+            )
 
 
 def _check_targets(g: PackedGraphs) -> None:

@@ -1,8 +1,8 @@
 """What the features and targets of a data set look like: all that a model must know to be built for it."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 FeatureKind = Literal["none", "numeric", "category", "columns"]
 
@@ -63,6 +63,8 @@ class GraphSchema(BaseModel):
         edge: Features of an observed edge.
         level: What a prediction is for: a whole ``graph``, every ``node``, or the listed ``edge`` pairs.
         num_outputs: Numbers that the model gives for each.
+        graph_features: Numbers that each graph carries beside its nodes and edges, such as descriptors of a molecule. They are
+            joined to the pooled graph before the head, so that they go with predictions for graphs only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +73,38 @@ class GraphSchema(BaseModel):
     edge: Features
     level: Literal["graph", "node", "edge"] = "graph"
     num_outputs: int = Field(default=1, ge=1)
+    graph_features: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _features_of_whole_graphs(self) -> "GraphSchema":
+        if self.graph_features and self.level != "graph":
+            raise ValueError(f"numbers per graph go with predictions for graphs, not for {self.level}s")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_unused(dump(self), "graph_features")
+
+
+class GraphInputs(BaseModel):
+    """What the numbers that each graph carries are, in their order: columns of a table, then descriptors.
+
+    Attributes:
+        columns: Columns of the table that they were read from.
+        descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that were computed.
+        names: Of all numbers: the columns, then the values of the descriptors.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: tuple[str, ...] = ()
+    descriptors: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def without_unused(content: dict[str, Any], *names: str) -> dict[str, Any]:
+    """What is written of a record: later keys are left out where they say nothing, so that files stay as they were."""
+    return {key: value for key, value in content.items() if key not in names or value}
 
 
 class TaskSpec(BaseModel):

@@ -17,7 +17,7 @@ import torch
 from grit.errors import GritError
 from grit.graphs.chunk import NODE_SPLITS, Array, GraphChunk, check_chunk, check_divided, check_split, check_splits
 from grit.graphs.packed import PackedGraphs
-from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.schema import GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store_check import (
     CheckProgress,
     Stamps,
@@ -47,7 +47,7 @@ _RELEASE_FROM_BYTES = 128 << 20
 
 # A small store takes as long to open as to build, so that a few openings in a row may each meet a build. Somebody who replaces
 # a store for this long without a pause is waited for in vain.
-_KEEP_TRYING_SECONDS = 30
+KEEP_TRYING_SECONDS = 30
 
 
 class GraphStore:
@@ -84,7 +84,7 @@ class GraphStore:
                 (`grit.graphs.store_check`). Otherwise only what takes milliseconds is checked.
         """
         folder = Path(path)
-        tries, deadline = 0, time.monotonic() + _KEEP_TRYING_SECONDS
+        tries, deadline = 0, time.monotonic() + KEEP_TRYING_SECONDS
         while tries < 10 or time.monotonic() < deadline:
             tries += 1
             is_there(folder)
@@ -105,6 +105,7 @@ class GraphStore:
     def _map(cls, folder: Path) -> "GraphStore":
         manifest = read_manifest(folder)
         wanted = {*REQUIRED, *(EDGE_LEVEL if manifest.graphs.level == "edge" else ())}
+        wanted |= {"graph_attr"} if manifest.graphs.graph_features else set()
         missing = sorted(wanted - manifest.arrays.keys())
         if missing:
             raise damaged(folder, f"it lacks {', '.join(missing)}")
@@ -133,6 +134,7 @@ class GraphStore:
         skipped: Sequence[SkippedRow] = (),
         molecules: str | None = None,
         built: Mapping[str, str] | None = None,
+        inputs: GraphInputs | None = None,
     ) -> "GraphStore":
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
         check_chunk(chunk, graphs, first=0)
@@ -156,6 +158,10 @@ class GraphStore:
             arrays["label_ptr"] = np.concatenate([[0], np.cumsum(chunk.num_labels)])
         if chunk.node_split is not None:
             arrays["node_split"] = chunk.node_split
+        if chunk.graph_attr is not None:
+            arrays["graph_attr"] = chunk.graph_attr
+        if chunk.graph_weight is not None:
+            arrays["graph_weight"] = chunk.graph_weight[:, None]
         manifest = Manifest(
             name=name,
             graphs=graphs,
@@ -166,6 +172,7 @@ class GraphStore:
             rows=len(chunk) + len(skipped),
             skipped=len(skipped),
             molecules=molecules,
+            inputs=inputs,
         )
         check_opened(None, manifest, arrays)
         return cls(manifest, arrays, [], None, skipped)
@@ -278,6 +285,18 @@ class GraphStore:
         values: Array = self._arrays["y"][rows if others is None else rows[~others]]
         return values
 
+    def graph_attr(self, indices: Iterable[int] | Array | torch.Tensor) -> Array:
+        """Numbers that these graphs carry beside their nodes and edges, (n, F), NaN where missing; (n, 0) if there are none."""
+        chosen = self._checked(indices)
+        values: Array = (
+            self._arrays["graph_attr"][chosen] if "graph_attr" in self._arrays else np.zeros((chosen.size, 0))
+        )
+        return values
+
+    def weights(self, indices: Iterable[int] | Array | torch.Tensor) -> Array | None:
+        """How much each of these graphs counts in the loss, (n,); None where all count alike."""
+        return self._arrays["graph_weight"][self._checked(indices), 0] if "graph_weight" in self._arrays else None
+
     def in_split(self, indices: Array, split: str) -> Array:
         """Of a store that `divides_nodes`: which nodes of these graphs are in the split, (N,)."""
         nodes, _ = self._ranges("node_ptr", self._checked(indices), len(self._arrays["x"]))
@@ -309,6 +328,7 @@ class GraphStore:
         if others is not None:
             y = y.float()
             y[torch.from_numpy(others)] = torch.nan
+        weight = self._per_graph("graph_weight", chosen)
         graphs = PackedGraphs(
             x=_tensor(self._arrays["x"][nodes]),
             edge_index=torch.from_numpy(self._arrays["edge_index"][edges].T.astype(np.int64) + first_node),
@@ -317,6 +337,8 @@ class GraphStore:
             edge_ptr=torch.from_numpy(edge_ptr),
             y=y,
             label_index=label_index,
+            graph_attr=self._per_graph("graph_attr", chosen),
+            graph_weight=None if weight is None else weight[:, 0],
         )
         self._release()
         return graphs
@@ -351,6 +373,10 @@ class GraphStore:
         if chosen.min() < 0 or chosen.max() >= len(self):
             raise GritError(f"{self.name} has graphs 0 to {len(self) - 1}, asked for {chosen.min()} to {chosen.max()}.")
         return chosen
+
+    def _per_graph(self, name: str, chosen: Array) -> torch.Tensor | None:
+        """Numbers of the chosen graphs, (n, F) floating, if the store has such."""
+        return torch.from_numpy(self._arrays[name][chosen].astype(np.float32)) if name in self._arrays else None
 
     def _in_other_splits(self, nodes: Array, split: str | None) -> Array | None:
         """Which of these nodes are not in the split; None where that is no question."""

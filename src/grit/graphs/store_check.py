@@ -26,7 +26,7 @@ from grit.graphs.store_format import HEADER_BYTES, MANIFEST, SKIPPED, Manifest, 
 
 VERIFIED = "verified.json"
 SMALL = 1 << 20  # bytes: the checksum of such an array takes a millisecond or two
-_GRAPHS_AT_ONCE = 1 << 16
+GRAPHS_AT_ONCE = 1 << 16  # that verify holds in memory
 
 CheckProgress = Callable[[str, int, int], None]
 """Called with what is being verified, how much of it was since the last call, and how much there is in all."""
@@ -72,6 +72,9 @@ def _check_shapes(folder: Path | None, manifest: Manifest, arrays: Mapping[str, 
             arrays[name].shape[1] == features.width and (arrays[name].dtype.kind in "iu" or not features.is_integer)
             for name, features in (("x", schema.node), ("edge_attr", schema.edge))
         )
+        and ("graph_attr" in arrays) == (schema.graph_features > 0)
+        and ("graph_attr" not in arrays or arrays["graph_attr"].shape == (graphs, schema.graph_features))
+        and ("graph_weight" not in arrays or (schema.level == "graph" and arrays["graph_weight"].shape == (graphs, 1)))
     )
     if not consistent:
         raise damaged(folder, "its arrays do not fit together")
@@ -162,8 +165,8 @@ def verify_content(
     """Raise unless all graphs, targets and splits are what the manifest says."""
     graphs = arrays["node_ptr"].size - 1
     try:
-        for start in range(0, graphs, _GRAPHS_AT_ONCE):
-            chunk = _chunk(manifest, arrays, start, min(start + _GRAPHS_AT_ONCE, graphs))
+        for start in range(0, graphs, GRAPHS_AT_ONCE):
+            chunk = _chunk(manifest, arrays, start, min(start + GRAPHS_AT_ONCE, graphs))
             check_chunk(chunk, manifest.graphs, first=start)
             check_targets(chunk.y, manifest.task)
             if progress is not None:
@@ -198,6 +201,8 @@ def _chunk(manifest: Manifest, arrays: Mapping[str, Array], start: int, stop: in
         num_labels=num_labels,
         label_index=None if num_labels is None else arrays["label_index"][labels].T,
         node_split=arrays["node_split"][nodes] if "node_split" in arrays else None,
+        graph_attr=arrays["graph_attr"][start:stop] if "graph_attr" in arrays else None,
+        graph_weight=arrays["graph_weight"][start:stop, 0] if "graph_weight" in arrays else None,
     )
 
 

@@ -8,38 +8,49 @@ compares the header with the one that the manifest implies. Integers have the sm
     edge_attr   (E, F)   edge features            y          (R, T)     targets, R = B, N or Q
     label_index (Q, 2), label_ptr (B + 1,)        labelled pairs, for edge-level targets only
     node_split  (N,)     split of each node: 0 none, 1 train, 2 val, 3 test; only where nodes of one graph are divided
+    graph_attr  (B, F)   numbers of each graph beside its nodes and edges, where there are such
+    graph_weight (B, 1)  how much each graph counts in the loss, where they do not count alike
     row         (B,)     row of the source that each graph came from
     split_NAME  (S,)     numbers of the graphs in a split; with node_split, of those that have nodes in it
 
 The manifest holds the SHA-256 of every array, of the list of skipped rows, and of itself. Version 1 lacked the last two; it is
-still read. A store with node_split has version 3, so that a grit that would train on the targets of all nodes does not open it;
-all others have version 2.
+still read. A store with node_split has version 3, so that a grit that would train on the targets of all nodes does not open it.
+One with graph_attr or graph_weight has version 4 for the same reason. All others have version 2.
 """
 
 import csv
 import hashlib
 import json
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.spreadsheet import guarded, unguarded
 from grit.graphs.chunk import Array
-from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.schema import GraphInputs, GraphSchema, TaskSpec, without_unused
 
 FORMAT_VERSION = 2
 NODE_SPLIT_VERSION = 3
+PER_GRAPH_VERSION = 4
 MANIFEST = "manifest.json"
 SKIPPED = "skipped.csv"
 REQUIRED = ("x", "edge_index", "edge_attr", "node_ptr", "edge_ptr", "y", "row")
 EDGE_LEVEL = ("label_index", "label_ptr")
+PER_GRAPH = ("graph_attr", "graph_weight")
 HEADER_BYTES = 128
 _INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")
 
@@ -71,6 +82,7 @@ class Manifest(BaseModel):
         rows: Rows of the source that were looked at.
         skipped: Of these, rows that gave no graph; listed in ``skipped.csv``.
         molecules: How a SMILES becomes such a graph (`grit.datasets.molecules.featurisers`); None if the graphs are no molecules.
+        inputs: What the numbers in ``graph_attr`` are; None where there are none, or nobody said.
         skipped_sha256: SHA-256 of ``skipped.csv``; None in version 1 and in memory.
         sha256: Of everything else in the manifest; None in version 1 and in memory.
     """
@@ -88,8 +100,20 @@ class Manifest(BaseModel):
     rows: int
     skipped: int = 0
     molecules: str | None = None
+    inputs: GraphInputs | None = None
     skipped_sha256: str | None = None
     sha256: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_unused(dump(self), "inputs")
+
+
+def version_for(arrays: Mapping[str, ArrayInfo]) -> int:
+    """The version of a store with these arrays: the oldest that an older grit reads as it is meant, or refuses."""
+    if any(name in arrays for name in PER_GRAPH):
+        return PER_GRAPH_VERSION
+    return NODE_SPLIT_VERSION if "node_split" in arrays else FORMAT_VERSION
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -108,9 +132,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         text = check_ordinary(folder / MANIFEST).read_text(encoding="utf-8")
         version = _version(text)
-        if version is not None and version > NODE_SPLIT_VERSION:
+        if version is not None and version > PER_GRAPH_VERSION:
             raise GritError(
-                f"the store {str(folder)!r} has format version {version}, this grit reads up to {NODE_SPLIT_VERSION}. "
+                f"the store {str(folder)!r} has format version {version}, this grit reads up to {PER_GRAPH_VERSION}. "
                 "Update grit, or build the store again."
             )
         manifest = Manifest.model_validate_json(text)

@@ -12,13 +12,12 @@ import numpy as np
 
 from grit.errors import GritError
 from grit.graphs.chunk import Array, GraphChunk, check_chunk, check_divided, check_splits
-from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.schema import GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store_check import check_targets, remember, stamps_of
 from grit.graphs.store_format import (
-    FORMAT_VERSION,
     HEADER_BYTES,
     MANIFEST,
-    NODE_SPLIT_VERSION,
+    PER_GRAPH,
     SKIPPED,
     ArrayInfo,
     Manifest,
@@ -27,6 +26,7 @@ from grit.graphs.store_format import (
     npy_header,
     sha256_of,
     smallest_integer,
+    version_for,
     write_skipped,
 )
 from grit.graphs.store_place import BuildingFolder
@@ -112,6 +112,7 @@ class StoreWriter:
         source: Where the data came from.
         built: How it is built, for the manifest.
         molecules: How a SMILES becomes such a graph, for the manifest.
+        inputs: What the numbers of each graph are, for the manifest.
         overwrite: Whether a store that is there already is replaced.
     """
 
@@ -125,17 +126,18 @@ class StoreWriter:
         source: str,
         built: Mapping[str, str] | None = None,
         molecules: str | None = None,
+        inputs: GraphInputs | None = None,
         overwrite: bool = False,
     ) -> None:
         self.path = path
         self.name, self.graphs, self.task, self.source = name, graphs, task, source
         self.built = {"grit": VERSION, **(built or {})}
-        self.molecules = molecules
+        self.molecules, self.inputs = molecules, inputs
         self.num_graphs = 0
         self._place = BuildingFolder(path, overwrite=overwrite)
         self._folder = self._place.store
         names = ["x", "edge_index", "edge_attr", "y", "num_nodes", "num_edges", "row"]
-        names += {"graph": [], "node": ["node_split"], "edge": ["label_index", "num_labels"]}[graphs.level]
+        names += {"graph": [*PER_GRAPH], "node": ["node_split"], "edge": ["label_index", "num_labels"]}[graphs.level]
         self._spools: dict[str, _Spool] = {}
         try:
             for each in names:
@@ -170,6 +172,12 @@ class StoreWriter:
             arrays["node_split"] = chunk.node_split[:, None]
         if self.num_graphs and self._divides_nodes != (chunk.node_split is not None):
             raise GritError("either all graphs say which split each of their nodes is in, or none.")
+        if chunk.graph_attr is not None:
+            arrays["graph_attr"] = chunk.graph_attr
+        if chunk.graph_weight is not None:
+            arrays["graph_weight"] = chunk.graph_weight[:, None]
+        if self.num_graphs and self._holds("graph_weight") != (chunk.graph_weight is not None):
+            raise GritError("either all graphs have a weight, or none.")
         for name, values in arrays.items():
             self._spools[name].append(name, values)
         self.num_graphs += len(chunk)
@@ -196,6 +204,9 @@ class StoreWriter:
         for name in ("x", "edge_index", "edge_attr", "y", "label_index"):
             if name in self._spools:
                 arrays[name] = self._spools[name].write(self._folder / f"{name}.npy")
+        for name in PER_GRAPH:
+            if self._holds(name):
+                arrays[name] = self._spools[name].write(self._folder / f"{name}.npy")
         for counts, pointer in (("num_nodes", "node_ptr"), ("num_edges", "edge_ptr"), ("num_labels", "label_ptr")):
             if counts in self._spools:
                 each = _column(self._spools[counts], self._folder / "counts.tmp")
@@ -219,7 +230,7 @@ class StoreWriter:
         write_skipped(self._folder, skipped)
         _sync(self._folder / SKIPPED)
         manifest = Manifest(
-            version=NODE_SPLIT_VERSION if self._divides_nodes else FORMAT_VERSION,
+            version=version_for(arrays),
             name=self.name,
             graphs=self.graphs,
             task=self.task,
@@ -229,6 +240,7 @@ class StoreWriter:
             rows=self.num_graphs if rows is None else rows,
             skipped=len(skipped),
             molecules=self.molecules,
+            inputs=self.inputs,
             skipped_sha256=sha256_of(self._folder / SKIPPED),
         )
         (self._folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
@@ -240,7 +252,10 @@ class StoreWriter:
 
     @property
     def _divides_nodes(self) -> bool:
-        return "node_split" in self._spools and self._spools["node_split"].rows > 0
+        return self._holds("node_split")
+
+    def _holds(self, name: str) -> bool:
+        return name in self._spools and self._spools[name].rows > 0
 
     def _vector(self, name: str, values: Array) -> ArrayInfo:
         dtype = np.dtype(smallest_integer(int(values.min(initial=0)), int(values.max(initial=0))))

@@ -31,12 +31,12 @@ def dropout(values: Tensor, probability: float, seed: Tensor | None = None) -> T
         return values
     if seed is None:
         seed = draw_seed()
-    kept = _hashes(values.numel(), seed.to(values.device)) >= _signed(threshold(probability) ^ 0x80000000)
+    kept = hashes(values.numel(), seed.to(values.device)) >= _signed(threshold(probability) ^ 0x80000000)
     scale = 0.0 if probability == 1 else 1 / (1 - probability)
     return values * (kept.view(values.shape) * torch.tensor(scale, dtype=values.dtype, device=values.device))
 
 
-def _hashes(count: int, seed: Tensor) -> Tensor:
+def hashes(count: int, seed: Tensor) -> Tensor:
     """The hash of every element number, (count,) int32, its first bit flipped so that signed order is unsigned order."""
     pieces = []
     for upper in range((count - 1 >> 32) + 1):

@@ -17,6 +17,7 @@ from grit.nn.attention import ATTENTIONS
 from grit.nn.attention.contract import check_heads
 from grit.nn.can_fuse import why_not_fused
 from grit.nn.fused_stack import run_stack
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import HEADS, READOUTS, readout_class
 from grit.nn.layer import GritLayer
 from grit.nn.norm import NORMS
@@ -102,6 +103,7 @@ class Grit(nn.Module):
             for layer in range(num_layers)
         )
         self.readout = readout(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = HEADS[head](
             hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=head_layers, activation=activation
         )
@@ -112,7 +114,7 @@ class Grit(nn.Module):
         return predicted
 
     def embed(self, batch: PairBatch) -> Tensor:
-        """What the head reads: (B, D), (N, D) or (Q, D)."""
+        """What the head reads, with the numbers of graphs that carry such: (B, D), (N, D) or (Q, D)."""
         if not isinstance(batch, PairBatch):
             raise GritError(
                 f"Grit reads a PairBatch, got {type(batch).__name__}. "
@@ -127,7 +129,7 @@ class Grit(nn.Module):
         else:
             for layer in layers:
                 x, pair = layer(x, pair, batch.pairs, batch.log_degree)
-        rows: Tensor = self.readout(x, pair, batch)
+        rows: Tensor = self.joined(self.readout(x, pair, batch), batch)
         return rows
 
     def why_plain(self, batch: PairBatch) -> str | None:

@@ -15,6 +15,7 @@ from grit.graphs.schema import GraphSchema
 from grit.graphs.store import GraphStore
 from grit.learning.optimizers import OPTIMIZERS
 from grit.models import MODELS, STATISTICS
+from grit.nn.graph_features import check_reads_features
 from grit.recipe.config import Recipe, TrainConfig
 from grit.recipe.model_config import wanted_statistics
 
@@ -54,7 +55,9 @@ def build_model(
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.train.seed)
-        return kind.build(**{name: given[name] for name in given if name in wanted}, **recipe.model.options())
+        model = kind.build(**{name: given[name] for name in given if name in wanted}, **recipe.model.options())
+    check_reads_features(model, recipe.model.name, schema)
+    return model
 
 
 def training_statistics(recipe: Recipe, store: GraphStore) -> dict[str, Any]:

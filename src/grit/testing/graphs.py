@@ -40,6 +40,8 @@ def with_features(graphs: Sequence[Data], schema: GraphSchema) -> list[Data]:
             data.x = _draw(schema.node, data.num_nodes, generator)
         if data.edge_attr is None:
             data.edge_attr = _draw(schema.edge, data.num_edges, generator)
+        if schema.graph_features and "graph_attr" not in data:
+            data.graph_attr = torch.randn(1, schema.graph_features, generator=generator)
         featured.append(data)
     return featured
 

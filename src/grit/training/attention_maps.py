@@ -38,6 +38,7 @@ def attention_maps(predictor: Predictor, smiles: str) -> Array:
             f"the run was trained on {predictor.data.name!r}, whose graphs were not made from SMILES, so that a SMILES cannot be "
             "turned into its input. Attention maps need a run on molecules, such as one of grit fit or grit demo."
         )
+    predictor.check_smiles_suffice()
     piece = predictor.featurise()([MoleculeRow(0, smiles, ())])
     if piece.chunk is None:
         reason = piece.skipped[0].reason

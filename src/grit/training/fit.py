@@ -161,6 +161,8 @@ def _check_same(store: GraphStore, run: Path, table: MoleculeTable) -> None:
     built = store.manifest.built
     changed = [name for name, value in table.how_built().items() if built.get(name, value) != value]
     changed += ["target"] if store.task.targets != table.targets else []
+    changed += ["choice of features or descriptors"] if store.manifest.inputs != table.inputs else []
+    changed += ["choice of weights"] if ("weights" in built) != (table.weights is not None) else []
     if changed:
         raise GritError(
             f"the run {str(run)!r} was begun with another {', '.join(changed)}. Repeat the command as it was to go on, or begin "

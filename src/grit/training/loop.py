@@ -25,6 +25,7 @@ from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore
 from grit.learning.metrics import METRICS
 from grit.learning.task import Task
+from grit.nn.graph_features import fit_features
 from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
 from grit.training.checkpoint import read_checkpoint, read_last, rng_tensors, set_rng, write_checkpoint
@@ -133,6 +134,7 @@ class TrainingLoop:
         self.watch, self.log = watch, log
         self.num_workers = num_workers
         self.network = build_model(recipe, store.schema, statistics=data.statistics)
+        fit_features(self.network, store)
         if initial is not None:
             load_weights(self.network, {**self.network.state_dict(), **initial}, str(folder.path / INIT))
         prepared: nn.Module = torch.compile(self.network, dynamic=True) if compile_model else self.network  # type: ignore[assignment]
@@ -164,8 +166,8 @@ class TrainingLoop:
         """Train to the end and give the result."""
         with self._stoppable():
             while not self._is_done():
-                self._train_epoch()
-                self._validate()
+                self.train_epoch()
+                self.validate()
         return self._finish()
 
     def _is_done(self) -> bool:
@@ -197,7 +199,8 @@ class TrainingLoop:
         sign = -1.0 if METRICS[self.task.spec.metric].higher_is_better else 1.0
         return [sign * line["val"][self.task.spec.metric] for line in self.history]
 
-    def _train_epoch(self) -> None:
+    def train_epoch(self) -> None:
+        """Train on what is left of the epoch, or until the time is up; saved now and then."""
         p = self.progress
         rate = self.config.learning_rate(p.epoch, self._costs())
         for group in self.optimizer.param_groups:
@@ -207,7 +210,7 @@ class TrainingLoop:
         before = saved = time.perf_counter()
         for batch in self.train_batches.epoch(p.epoch, start=p.batch):
             ends_step = (p.batch + 1) % self.config.accumulate == 0 or p.batch + 1 == total
-            loss = self._step(batch.to(self.fabric.device), ends_step)
+            loss = self.step(batch.to(self.fabric.device), ends_step)
             p.batch += 1
             now = time.perf_counter()
             p.seconds, before = p.seconds + now - before, now
@@ -222,7 +225,7 @@ class TrainingLoop:
                 saved = time.perf_counter()
         p.cut_at = p.batch / total
 
-    def _step(self, batch: PairBatch, ends_step: bool) -> float:
+    def step(self, batch: PairBatch, ends_step: bool) -> float:
         """Forward, backward and, if the step ends here, clip and update."""
         with self.fabric.no_backward_sync(self.model, enabled=not ends_step):
             predicted = self.model(_Carried(batch))
@@ -245,7 +248,7 @@ class TrainingLoop:
         self.progress.loss_weight += loss_weight
         return float(loss_sum / loss_weight)
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         """The end of an epoch: measure, remember the best, write a line, save."""
         p, started = self.progress, time.perf_counter()
         metrics = evaluate(self.network, self.task, self.val_batches, self.fabric).metrics

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from grit.datasets.own.number_columns import RowNumbers, read_numbers
 from grit.datasets.pipeline.featurise_rows import (
     ROWS_PER_PIECE,
     Featurise,
@@ -20,7 +21,7 @@ from grit.datasets.pipeline.featurise_rows import (
 )
 from grit.datasets.tables.formats import open_table
 from grit.datasets.tables.smiles_column import smiles_column
-from grit.datasets.tables.table import Record
+from grit.datasets.tables.table import Record, Table, listed
 from grit.errors import GritError
 from grit.files.spreadsheet import guarded
 from grit.files.whole_file import whole_file
@@ -68,7 +69,8 @@ def predict_table(
     """
     table = open_table(path)
     column = smiles if smiles is not None else smiles_column(table).name
-    table.need([column])
+    _check_features(predictor, table)
+    table.need([column, *predictor.columns])
     names = prediction_columns(predictor.task.spec)
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:
@@ -77,10 +79,16 @@ def predict_table(
     if out.exists() and out.samefile(path):
         raise GritError(f"{str(out)!r} is the table to read; name another CSV to write.")
 
+    imputed: dict[int, str] = {}
+
     def rows() -> Iterator[tuple[Record, MoleculeRow]]:
         for number, record in enumerate(table.records()):
             row = table.parse(number, record)
-            yield record, MoleculeRow(number, row.fields[column], (), row.reason, row.line)
+            numbers = RowNumbers() if row.reason else read_numbers(row.fields, predictor.columns)
+            if numbers.missing:
+                imputed[row.line] = f"{', '.join(numbers.missing)}: blank, the mean of the training molecules was used"
+            reason = row.reason or numbers.reason
+            yield record, MoleculeRow(number, row.fields[column], (), reason, row.line, numbers.features)
 
     converted = in_order(
         _Convert(predictor.featurise()), batched(rows(), ROWS_PER_PIECE), processes or default_processes()
@@ -93,7 +101,8 @@ def predict_table(
             reasons = {each.line: each.reason for each in piece.skipped}
             cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
             for line, fields, _ in records:
-                values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), ""]
+                note = imputed.pop(line, "")
+                values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), note]
                 yield [*(fields + [""] * width)[:width], *values]
             total += len(records)
             without += len(reasons)
@@ -102,6 +111,16 @@ def predict_table(
 
     _write(out, [*table.header, *names, NOTE], lines())
     return total, without
+
+
+def _check_features(predictor: Predictor, table: Table) -> None:
+    missing = [name for name in predictor.columns if name not in table.header]
+    if missing:
+        raise GritError(
+            f"the model reads the columns {', '.join(map(repr, predictor.columns))} beside the SMILES, and {str(table.path)!r} "
+            f"has no {', '.join(map(repr, missing))}; there are {listed(table.header)}. Add them; unknown cells may be "
+            "blank."
+        )
 
 
 def predict_stored(

@@ -153,7 +153,21 @@ class Predictor:
             raise GritError(
                 f"the run was trained on {self.data.name!r}, which holds no molecules: pass PyG graphs, not SMILES."
             )
-        return Featurise.named(self.data.molecules)
+        inputs = self.data.inputs
+        return Featurise.named(self.data.molecules, descriptors=() if inputs is None else inputs.descriptors)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table that the model reads beside the SMILES."""
+        return () if self.data.inputs is None else self.data.inputs.columns
+
+    def check_smiles_suffice(self) -> None:
+        """Raise if the model reads more of a molecule than its SMILES says."""
+        if self.columns:
+            raise GritError(
+                f"the model reads {', '.join(map(repr, self.columns))} of each molecule, too, which SMILES alone do not say. "
+                "Predict a table that has these columns: grit predict RUN INPUT.csv -o OUT.csv."
+            )
 
     def predict_piece(self, piece: Piece) -> Array:
         """Outputs of the graphs of a `Piece`, (n, num_outputs)."""
@@ -203,6 +217,7 @@ class Predictor:
         return counts.cumsum(0)[:-1].tolist()
 
     def _apply_to_smiles(self, items: Sequence[object], function: Callable[[PairBatch], Array]) -> Array:
+        self.check_smiles_suffice()
         featurise = self.featurise()
         unreadable: list[str] = []
         found: list[tuple[Array, Array]] = []

@@ -31,13 +31,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.whole_file import ENDING, write_text
 from grit.graphs.chunk import NODE_SPLITS, Array
-from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.schema import GraphInputs, GraphSchema, TaskSpec, without_unused
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
 from grit.recipe.bounded_yaml import read_yaml
@@ -66,6 +73,7 @@ class RunData(BaseModel):
         split_checksums: SHA-256 of each split's graph numbers, or node numbers.
         checksum: SHA-256 over the checksums of all arrays, where the data is on disk.
         statistics: Of the training set, where the model asks for some.
+        inputs: What the numbers of each graph are, where graphs carry such and somebody said.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,6 +89,11 @@ class RunData(BaseModel):
     split_checksums: dict[str, str]
     checksum: str | None = None
     statistics: dict[str, Any] = {}
+    inputs: GraphInputs | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_unused(dump(self), "inputs")
 
 
 class _Result(BaseModel):
@@ -281,7 +294,7 @@ class RunFolder:
         """
         for name, key, now, parts in (
             ("config.yaml", "recipe", self.recipe(), ("model", "encoding")),
-            ("data.json", "data", self.data(), ("graphs", "task", "mean", "scale", "molecules")),
+            ("data.json", "data", self.data(), ("graphs", "task", "mean", "scale", "molecules", "inputs")),
         ):
             if key in state:
                 trained = type(now).model_validate(state[key])
@@ -357,6 +370,7 @@ def describe_data(store: GraphStore, task: Task, statistics: Mapping[str, Any]) 
         split_checksums=_split_checksums(store),
         checksum=_checksum_of_all(store),
         statistics=dict(statistics),
+        inputs=store.manifest.inputs,
     )
 
 

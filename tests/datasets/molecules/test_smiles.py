@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grit.datasets.benchmarks import zinc_mini
-from grit.datasets.molecules import smiles as molecules
 from grit.datasets.molecules.smiles import (
     MAX_ATOMS,
     MAX_SMILES_LENGTH,
@@ -200,10 +199,10 @@ class TestOgbGraph:
         assert chunk.edge_attr.shape == (26, 3)
 
     def test_bond_stereo_that_ogb_does_not_know(self) -> None:
-        bond = Chem.MolFromSmiles("CC").GetBondWithIdx(0)
-        bond.SetStereo(Chem.BondStereo.STEREOATROPCW)
+        molecule = read_smiles("CC")
+        molecule.GetBondWithIdx(0).SetStereo(Chem.BondStereo.STEREOATROPCW)
         with pytest.raises(GritError, match="no feature for the bond stereo STEREOATROPCW"):
-            molecules._ogb_bond(bond)
+            ogb_graph(molecule)
 
 
 class TestZincGraph:
@@ -315,7 +314,6 @@ class TestZincTarget:
 
     def test_without_the_contributed_script(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr("rdkit.RDConfig.RDContribDir", str(tmp_path))
-        molecules._sa_scorer.cache_clear()
         with pytest.raises(GritError, match="without Contrib/SA_Score"):
             zinc_target("C")
 

@@ -135,14 +135,14 @@ class Clock:
     """Training takes a time that the test sets, per step; nothing else takes any."""
 
     def __init__(self, monkeypatch, seconds):
-        self.now, step = 0.0, loop.TrainingLoop._step
+        self.now, step = 0.0, loop.TrainingLoop.step
 
         def slow(training, batch, ends_step):
             self.now += seconds
             return step(training, batch, ends_step)
 
         monkeypatch.setattr(loop, "time", self)
-        monkeypatch.setattr(loop.TrainingLoop, "_step", slow)
+        monkeypatch.setattr(loop.TrainingLoop, "step", slow)
 
     def perf_counter(self):
         return self.now

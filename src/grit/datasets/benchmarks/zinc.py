@@ -25,8 +25,8 @@ from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
 from grit.graphs.schema import Features, GraphSchema
 
-_SIZES_12K = (10_000, 1_000, 1_000)
-_SIZES_FULL = (220_011, 24_445, 5_000)
+SIZES_12K = (10_000, 1_000, 1_000)
+SIZES_FULL = (220_011, 24_445, 5_000)
 _INDEX_URL = "https://raw.githubusercontent.com/graphdeeplearning/benchmarking-gnns/master/data/molecules/{}.index"
 _MOLECULES = SourceFile("molecules.zip", "https://www.dropbox.com/s/feo9qle74kg48gy/molecules.zip?dl=1")
 _INDICES = tuple(SourceFile(f"{split}.index", _INDEX_URL.format(split)) for split in ("train", "val", "test"))
@@ -41,7 +41,7 @@ def _read_official(folder: Path, options: BuildOptions, *, subset: bool) -> Buil
             "say --trust; only arrays and tensors are read from it in any case."
         )
     members = {split: _index(folder / f"{split}.index") if subset else None for split in ("train", "val", "test")}
-    counts = capped(_SIZES_12K if subset else _SIZES_FULL, options.limit)
+    counts = capped(SIZES_12K if subset else SIZES_FULL, options.limit)
 
     def pieces() -> Iterator[Piece]:
         done = 0
@@ -158,7 +158,7 @@ def _read_smiles(folder: Path, options: BuildOptions, *, file: str, num_labels: 
         }
 
     featurise = Featurise(graph=partial(zinc_graph, num_labels=num_labels))
-    sizes = _SIZES_12K if num_labels == 21 else _SIZES_FULL
+    sizes = SIZES_12K if num_labels == 21 else SIZES_FULL
     return BuildPlan(
         sum(capped(sizes, options.limit).values()), molecule_pieces(rows(), featurise, options.num_processes), splits
     )

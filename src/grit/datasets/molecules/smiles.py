@@ -30,6 +30,7 @@ MAX_SMILES_LENGTH = 20_000
 MAX_ATOMS = 1_000
 MAX_RINGS = 300
 MAX_NEIGHBOURS = 16
+FINGERPRINT_BITS = 2048
 _SURELY_SMALL = 200  # characters within which a SMILES cannot exceed the other limits by far enough to cost anything
 
 # Node labels of ZINC in the order of the benchmark: symbol, explicit hydrogens, charge. ZINC-12k uses the first 21.
@@ -158,7 +159,7 @@ def zinc_terms(molecule: "str | Mol") -> ZincTerms:
     copy = _rdkit("Chem").Mol(_parsed(molecule))  # on which the scores may note what they find
     return ZincTerms(
         logp=float(_rdkit("Chem.Crippen").MolLogP(copy)),
-        accessibility=float(_sa_scorer().calculateScore(copy)),
+        accessibility=float(_sa_scorer(_rdkit("RDConfig").RDContribDir).calculateScore(copy)),
         cycle=max(0, _longest_basis_cycle(copy) - 6),
     )
 
@@ -173,6 +174,12 @@ def morgan_fingerprint(molecule: "str | Mol") -> Array:
     """The Morgan fingerprint of radius 2, (2048,) uint8: which surroundings of atoms there are."""
     bits: Array = _morgan_generator().GetFingerprintAsNumPy(_parsed(molecule))
     return bits
+
+
+def morgan_counts(molecule: "str | Mol") -> Array:
+    """How often each surrounding of the Morgan fingerprint of radius 2 occurs, (2048,) uint32."""
+    counts: Array = _morgan_generator().GetCountFingerprintAsNumPy(_parsed(molecule))
+    return counts
 
 
 def _parsed(molecule: "str | Mol") -> "Mol":
@@ -280,13 +287,13 @@ def _graph(
 
 @cache
 def _morgan_generator() -> Any:
-    return _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=2048)
+    return _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=FINGERPRINT_BITS)
 
 
 @cache
-def _sa_scorer() -> Any:
+def _sa_scorer(contrib: str) -> Any:
     """RDKit's `sascorer`, which ships as a script beside the package, not as a module of it."""
-    script = Path(_rdkit("RDConfig").RDContribDir) / "SA_Score" / "sascorer.py"
+    script = Path(contrib) / "SA_Score" / "sascorer.py"
     spec = importlib.util.spec_from_file_location("rdkit_sascorer", script)
     if spec is None or spec.loader is None or not script.is_file():
         raise GritError("this RDKit comes without Contrib/SA_Score; the wheels on PyPI have it: pip install rdkit.")

@@ -36,7 +36,8 @@ def from_pyg(
     """PyG graphs: a list of ``Data``, a single one, or a PyG data set.
 
     Integer features become categories, floating ones numbers. Targets are those of `grit.graphs.convert.pack`: ``y`` of graphs
-    or nodes, or ``edge_label`` of ``edge_label_index``.
+    or nodes, or ``edge_label`` of ``edge_label_index``. Numbers of a whole graph are ``graph_attr``, (1, F) with NaN where
+    missing; they go with targets of graphs, and are joined to the pooled graph before the head.
 
     If ``y`` is of nodes and the graphs carry ``train_mask``, ``val_mask`` and ``test_mask``, these divide the nodes: every split
     reads the whole graphs, and only its own nodes count in loss and metrics (`GraphStore.divides_nodes`). Targets of nodes in no
@@ -81,6 +82,11 @@ def from_pyg(
             )
         chunks.append(replace(_chunk(packed, batch), node_split=divided))
         read += len(batch)
+    if level != "graph" and chunks and chunks[0].graph_attr is not None:
+        raise GritError(
+            f"graph_attr goes with targets of whole graphs; these are {level}-level ones. Delete it (del data.graph_attr), or "
+            "put its numbers into x."
+        )
     if level is None:
         raise GritError("the list of graphs is empty; a data set needs at least one graph.")
     whole = GraphChunk.join(chunks)
@@ -103,6 +109,7 @@ def from_pyg(
         edge=_features("edge_attr", whole.edge_attr),
         level=level,
         num_outputs=spec.num_outputs,
+        graph_features=0 if whole.graph_attr is None else whole.graph_attr.shape[1],
     )
     pieces = [Piece(whole, np.arange(len(whole)), [], [])]
     description = Description(name=name, graphs=schema, task=spec, source="PyG graphs")
@@ -199,6 +206,7 @@ def _chunk(packed: PackedGraphs, graphs: Sequence[Any]) -> GraphChunk:
         edge_index=_side_by_side([data.edge_index for data in graphs]),
         edge_attr=packed.edge_attr.numpy(),
         y=packed.y.numpy(),
+        graph_attr=None if packed.graph_attr is None else packed.graph_attr.numpy(),
         **labels,
     )
 

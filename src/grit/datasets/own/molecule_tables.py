@@ -14,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from grit.datasets.molecules.featurisers import own_featuriser
+from grit.datasets.molecules.graph_inputs import DESCRIPTORS, graph_inputs
 from grit.datasets.molecules.smiles import why_no_smiles
 from grit.datasets.molecules.standardise import RecordKind
 from grit.datasets.own.choose_split import SplitChoice
 from grit.datasets.own.data_notes import NOTES, Note, Records, groups_of, notes_json, notes_on_records
+from grit.datasets.own.number_columns import RowNumbers, check_number_columns, missing_numbers, read_numbers
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
@@ -26,7 +28,7 @@ from grit.datasets.tables.smiles_column import smiles_column
 from grit.datasets.tables.table import KeptRows, TableRow
 from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
-from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema, TaskSpec
+from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 
 
@@ -48,6 +50,9 @@ class MoleculeTable:
         split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
         seed: Of the random split.
         standardise: ``none``, or ``parent`` for the neutral form of the largest part of each molecule.
+        features: Columns of numbers that a model reads beside the graph; blanks are missing numbers.
+        descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that it reads, too.
+        weights: Column that says how much each row counts in the loss; all count alike if not given.
     """
 
     def __init__(
@@ -60,6 +65,9 @@ class MoleculeTable:
         split: str = "random",
         seed: int = 0,
         standardise: str = "none",
+        features: str | Sequence[str] = (),
+        descriptors: str | Sequence[str] = (),
+        weights: str | None = None,
     ) -> None:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
         self.standardise, self.featuriser = standardise, own_featuriser(standardise)
@@ -73,7 +81,13 @@ class MoleculeTable:
             raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
         self._choice = SplitChoice.named(split, seed)
         self._groups: tuple[Array, Array] | None = None
-        others = () if self._choice.column is None else (self._choice.column,)
+        self.features = (features,) if isinstance(features, str) else tuple(features)
+        self.weights = weights
+        self.inputs = graph_inputs(self.features, (descriptors,) if isinstance(descriptors, str) else descriptors)
+        check_number_columns(
+            self.features, weights, smiles=self.smiles, targets=self.targets, split=self._choice.column
+        )
+        others = [*self.features, *(name for name in (self._choice.column, weights) if name is not None)]
         self._table.need(list(dict.fromkeys([self.smiles, *self.targets, *others])))
 
     @cached_property
@@ -101,6 +115,7 @@ class MoleculeTable:
             "table": self._table.sha256,
             "standardise": self.standardise,
             **({} if file is None else {"split file": file.sha256}),
+            **({} if self.weights is None else {"weights": self.weights}),
         }
 
     def smiles_of(self, store: GraphStore) -> list[str]:
@@ -132,12 +147,13 @@ class MoleculeTable:
             seen.add(piece)
         return seen
 
-    def _featurise(self, with_fingerprints: bool) -> Featurise:
+    def _featurise(self, with_fingerprints: bool, descriptors: tuple[str, ...] = ()) -> Featurise:
         return Featurise.named(
             self.featuriser,
             with_scaffolds=self.split == "scaffold",
             with_fingerprints=with_fingerprints,
             with_identities=True,
+            descriptors=descriptors,
         )
 
     def _remember_groups(self, seen: "_Seen") -> None:
@@ -162,15 +178,23 @@ class MoleculeTable:
                 say(note)
             names = ", ".join(self.targets)
             say(f"SMILES from the column {self.smiles!r}; {targets.task.kind} of {names} ({targets.why}).")
+        self._check_numbers(kept, say or (lambda line: None))
         column = self._choice.column
         places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
         name, built = self.path.name, {**self.how_built(), "made_by": made_by}
-        schema = molecule_schema(targets.task)
         made, seen = _store(
             (self._molecule(row, targets) for row in kept),
-            Description(name.split(".")[0], schema, targets.task, source=name, molecules=self.featuriser, built=built),
+            Description(
+                name.split(".")[0],
+                molecule_schema(targets.task, self.inputs),
+                targets.task,
+                source=name,
+                molecules=self.featuriser,
+                built=built,
+                inputs=self.inputs,
+            ),
             _Dividing(self._choice, places, str(self.path)),
-            self._featurise(with_fingerprints),
+            self._featurise(with_fingerprints, () if self.inputs is None else self.inputs.descriptors),
             self.standardise,
             _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
@@ -179,7 +203,21 @@ class MoleculeTable:
 
     def _molecule(self, row: TableRow, targets: Targets) -> MoleculeRow:
         y, reason = ((), row.reason) if row.reason else targets.parse(row.fields[name] for name in self.targets)
-        return MoleculeRow(row.number, row.fields[self.smiles], y, reason, row.line)
+        numbers = RowNumbers() if reason else read_numbers(row.fields, self.features, self.weights)
+        reason = reason or numbers.reason
+        smiles = row.fields[self.smiles]
+        return MoleculeRow(row.number, smiles, y, reason, row.line, numbers.features, numbers.weight)
+
+    def _check_numbers(self, kept: Iterable[TableRow], say: Callable[[str], None]) -> None:
+        """Say what the model reads beside the graph, where cells are missing, and what the rows weigh."""
+        if self.inputs is not None:
+            parts = [*(["the columns " + ", ".join(self.features)] if self.features else [])]
+            parts += [f"{name} descriptors ({len(DESCRIPTORS[name].names):,})" for name in self.inputs.descriptors]
+            say(f"The model also reads {' and '.join(parts)} of each molecule.")
+        for name, count in missing_numbers(kept, self.features).items():
+            say(f"{name}: {count:,} blank cells, for which the mean of the training molecules stands.")
+        if self.weights is not None:
+            say(f"Rows count in the loss by the column {self.weights!r}, in the metrics alike.")
 
 
 def from_csv(
@@ -197,6 +235,9 @@ def from_csv(
     processes: int | None = None,
     progress: RowProgress | None = None,
     say: Callable[[str], None] | None = None,
+    features: str | Sequence[str] = (),
+    descriptors: str | Sequence[str] = (),
+    weights: str | None = None,
 ) -> GraphStore:
     """Molecules from a table.
 
@@ -214,9 +255,21 @@ def from_csv(
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
         say: Told what was inferred, a sentence at a time. Without it, rows that cannot be used give a warning.
+        features: See `MoleculeTable`.
+        descriptors: See `MoleculeTable`.
+        weights: See `MoleculeTable`.
     """
     table = MoleculeTable(
-        path, targets=targets, smiles=smiles, task=task, split=split, seed=seed, standardise=standardise
+        path,
+        targets=targets,
+        smiles=smiles,
+        task=task,
+        split=split,
+        seed=seed,
+        standardise=standardise,
+        features=features,
+        descriptors=descriptors,
+        weights=weights,
     )
     return table.to_store(
         out, overwrite=overwrite, made_by=made_by, processes=processes, progress=progress, say=say
@@ -372,6 +425,7 @@ def _tell(store: GraphStore, notes: Sequence[Note], say: Callable[[str], None] |
         )
 
 
-def molecule_schema(task: TaskSpec) -> GraphSchema:
-    """Molecules with OGB's atom and bond features."""
-    return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs)
+def molecule_schema(task: TaskSpec, inputs: GraphInputs | None = None) -> GraphSchema:
+    """Molecules with OGB's atom and bond features, and perhaps numbers of their own."""
+    width = 0 if inputs is None else len(inputs.names)
+    return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs, graph_features=width)

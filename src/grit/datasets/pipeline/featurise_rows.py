@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from grit.datasets.molecules.featurisers import FEATURISERS
+from grit.datasets.molecules.graph_inputs import molecule_numbers
 from grit.datasets.molecules.smiles import morgan_fingerprint, murcko_scaffold, read_smiles
 from grit.datasets.molecules.standardise import RecordKind, identity, kind_of_record
 from grit.errors import GritError
@@ -58,6 +59,8 @@ class MoleculeRow(NamedTuple):
         y: Its targets, (T,).
         reason: Why it cannot be used, if so.
         line: Its line in a text file, by which the user is told of it; where there is none, as in a list, the number serves.
+        features: Numbers that the graph carries beside its nodes and edges, before any descriptors; NaN where missing.
+        weight: How much it counts in the loss; None where all count alike.
     """
 
     row: int
@@ -65,6 +68,8 @@ class MoleculeRow(NamedTuple):
     y: tuple[float, ...]
     reason: str | None = None
     line: int | None = None
+    features: tuple[float, ...] = ()
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Featurise:
         with_fingerprints: Whether fingerprints are.
         with_identities: Whether it is needed which molecules are the same, and which are salts and the like.
         standardise: What is done to a molecule before all that; what it is, salt or not, is said of the molecule as written.
+        descriptors: Entries of `DESCRIPTORS` whose numbers the graph carries, after those of the row.
     """
 
     graph: Callable[[Any], ArrayGraph]
@@ -85,6 +91,7 @@ class Featurise:
     with_fingerprints: bool = False
     with_identities: bool = False
     standardise: Callable[[Any], Any] | None = None
+    descriptors: tuple[str, ...] = ()
 
     @classmethod
     def named(
@@ -94,10 +101,11 @@ class Featurise:
         with_scaffolds: bool = False,
         with_fingerprints: bool = False,
         with_identities: bool = False,
+        descriptors: tuple[str, ...] = (),
     ) -> Self:
         """As an entry of `FEATURISERS` says."""
         entry = FEATURISERS[name]
-        return cls(entry.graph, with_scaffolds, with_fingerprints, with_identities, entry.standardise)
+        return cls(entry.graph, with_scaffolds, with_fingerprints, with_identities, entry.standardise, descriptors)
 
     def __call__(self, rows: list[MoleculeRow]) -> Piece:
         """Turn rows into a `Piece`."""
@@ -117,7 +125,13 @@ class Featurise:
                 skipped.append(SkippedRow(line, row.smiles, str(error)))
                 continue
             given = np.array([row.y], dtype=np.float32).reshape(1, -1)
-            graphs.append(graph._replace(y=np.concatenate([graph.y.astype(np.float32), given], axis=1)))
+            graphs.append(
+                graph._replace(
+                    y=np.concatenate([graph.y.astype(np.float32), given], axis=1),
+                    graph_attr=molecule_numbers(molecule, row.features, self.descriptors),
+                    weight=row.weight,
+                )
+            )
             numbers.append(row.row)
             if self.with_scaffolds:
                 scaffolds.append(murcko_scaffold(molecule))

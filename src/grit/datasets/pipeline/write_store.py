@@ -9,7 +9,7 @@ import numpy as np
 from grit.datasets.pipeline.featurise_rows import Piece
 from grit.errors import GritError
 from grit.graphs.chunk import Array, GraphChunk
-from grit.graphs.schema import GraphSchema, TaskSpec
+from grit.graphs.schema import GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 from grit.graphs.store_format import SkippedRow
 from grit.graphs.store_writer import StoreWriter
@@ -19,7 +19,7 @@ RowProgress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Description:
-    """What the manifest of a store says: name, features, task, source, kind of molecules, and how it was built.
+    """What the manifest of a store says: name, features, task, source, kind of molecules, numbers per graph, how it was built.
 
     ``counted`` is the word for what the numbers of skipped rows count.
     """
@@ -30,6 +30,7 @@ class Description:
     source: str
     molecules: str | None = None
     built: dict[str, str] = field(default_factory=dict)
+    inputs: GraphInputs | None = None
     counted: str = "line"
 
 
@@ -78,6 +79,7 @@ def collect(
         source=d.source,
         built=d.built,
         molecules=d.molecules,
+        inputs=d.inputs,
         overwrite=overwrite,
     ) as writer:
         rows: list[Array] = []
@@ -127,6 +129,7 @@ def _in_memory(
         skipped=skipped,
         molecules=description.molecules,
         built={**description.built, **found_out()},
+        inputs=description.inputs,
     )
 
 

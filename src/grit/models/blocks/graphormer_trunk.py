@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks.grid import Grid, GridAttention
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.stem import FEATURE_ENCODERS
 
 Release = Literal["first", "second"]
@@ -117,6 +118,7 @@ class GraphormerTrunk(nn.Module):
         self.input_norm = nn.Identity() if is_first else nn.LayerNorm(hidden_dim)
         self.last_norm = nn.LayerNorm(hidden_dim) if is_first else nn.Identity()
         hidden = [] if is_first else [nn.Linear(hidden_dim, hidden_dim), nn.GELU(), nn.LayerNorm(hidden_dim)]
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = nn.Sequential(*hidden, nn.Linear(hidden_dim, schema.num_outputs))
         self.of_nodes = schema.level == "node"
 
@@ -139,7 +141,7 @@ class GraphormerTrunk(nn.Module):
         for layer in self.layers:
             x = layer(x, allowed, bias, factor)
         x = self.last_norm(x)
-        predicted: Tensor = self.head(grid.collect(x) if self.of_nodes else x[:, 0])
+        predicted: Tensor = self.head(self.joined(grid.collect(x) if self.of_nodes else x[:, 0], batch))
         return predicted
 
     def _nodes(self, batch: PairBatch) -> Tensor:

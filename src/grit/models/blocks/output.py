@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import HEADS, readout_class
 
 Pooling = Literal["sum", "mean", "none"]  # none for nodes
@@ -37,11 +38,12 @@ class Output(nn.Module):
     ) -> None:
         super().__init__()
         self.readout = readout_class(schema.level, pooling if schema.level == "graph" else "none")(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = HEADS[head](
             hidden_dim=hidden_dim, num_outputs=schema.num_outputs, num_layers=num_layers, activation=activation
         )
 
     def forward(self, x: Tensor, batch: PairBatch) -> Tensor:
         """(N, D) -> (B, T) or (N, T)."""
-        predicted: Tensor = self.head(self.readout(x, x, batch))
+        predicted: Tensor = self.head(self.joined(self.readout(x, x, batch), batch))
         return predicted

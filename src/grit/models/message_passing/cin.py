@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import normed_mlp
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
 
@@ -54,6 +55,7 @@ class Cin(nn.Module):
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)
         self.layers = nn.ModuleList(CinLayer(hidden_dim) for _ in range(num_layers))
         self.of_dimension = nn.ModuleList(nn.Linear(hidden_dim, 2 * hidden_dim) for _ in range(3))
+        self.joined = JoinFeatures(schema, 2 * hidden_dim)
         self.out = nn.Linear(2 * hidden_dim, schema.num_outputs)
         self.dropout = nn.Dropout(dropout)
 
@@ -74,7 +76,7 @@ class Cin(nn.Module):
             torch.relu(linear(_sum(x, of, batch.num_graphs)))
             for x, of, linear in zip(xs, graph_of, self.of_dimension, strict=True)
         ]
-        predicted: Tensor = self.out(self.dropout(torch.stack(pooled).sum(0)))
+        predicted: Tensor = self.out(self.dropout(self.joined(torch.stack(pooled).sum(0), batch)))
         return predicted
 
 

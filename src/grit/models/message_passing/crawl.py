@@ -26,6 +26,7 @@ from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import Draws, FewRowsNorm, OneHot, normed_mlp
 from grit.models.blocks.walks import Neighbours, Walks, draw_walks, neighbours, sameness
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import readout_class, sum_per_graph
 from grit.options import Dropout, Layers, Width
 
@@ -76,6 +77,7 @@ class Crawl(Draws):
         self.virtual = nn.ModuleList(_virtual_mlp(hidden_dim, dropout) for _ in range(virtual_node * (num_layers - 1)))
         self.norm = FewRowsNorm(hidden_dim)
         self.readout = readout_class(schema.level, pooling)(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = nn.Sequential(
             nn.Dropout(dropout), nn.Linear(hidden_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, schema.num_outputs)
         )
@@ -93,7 +95,7 @@ class Crawl(Draws):
                 virtual = self.virtual[number](sum_per_graph(x, batch) + virtual)
                 x = x + virtual[batch.graphs.graph_of_node]
         x = torch.relu(self.norm(x))
-        predicted: Tensor = self.head(self.readout(x, x, batch))
+        predicted: Tensor = self.head(self.joined(self.readout(x, x, batch), batch))
         return predicted
 
     def walks(self, graphs: PackedGraphs, joined: Neighbours) -> Walks:

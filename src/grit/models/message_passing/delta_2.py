@@ -24,6 +24,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import offsets
 from grit.graphs.schema import GraphSchema
 from grit.kernels.plain import row_sum
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Layers, Width
@@ -118,6 +119,7 @@ class Delta2(nn.Module):
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim) if has_features else None
         self.pair = nn.Linear(hidden_dim, hidden_dim)
         self.layers = nn.ModuleList(Delta2Layer(hidden_dim, is_local=is_local) for _ in range(num_layers))
+        self.joined = JoinFeatures(schema, num_layers * hidden_dim)
         self.head = nn.Sequential(
             nn.Linear(num_layers * hidden_dim, hidden_dim),
             *(module for _ in range(2) for module in (nn.ReLU(), nn.Linear(hidden_dim, hidden_dim))),
@@ -139,7 +141,7 @@ class Delta2(nn.Module):
             pooled = rows.new_zeros(batch.num_graphs, rows.shape[1]).index_add(0, of_node, rows) / size**2
         else:
             pooled = rows / size[of_node]
-        predicted: Tensor = self.head(pooled)
+        predicted: Tensor = self.head(self.joined(pooled, batch))
         return predicted
 
     def embed_pairs(self, batch: PairBatch) -> Tensor:

@@ -21,6 +21,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.structures import Structure
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import FewRowsNorm, normed_mlp
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import readout_class
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
@@ -75,6 +76,7 @@ class GinAk(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
         self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = normed_mlp(hidden_dim, hidden_dim, schema.num_outputs, final=False, bias=False)
 
     def forward(self, batch: PairBatch) -> Tensor:
@@ -83,7 +85,7 @@ class GinAk(nn.Module):
         x = self.node(batch.graphs.x)
         for edge, layer in zip(self.edges, self.layers, strict=True):
             x = layer(x, edge(batch.graphs.edge_attr), nets)
-        predicted: Tensor = self.head(self.dropout(self.readout(x, x, batch)))
+        predicted: Tensor = self.head(self.dropout(self.joined(self.readout(x, x, batch), batch)))
         return predicted
 
 

@@ -20,6 +20,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.encodings.cycles import cycle_lengths
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import FewRowsNorm, OneHot, normed_mlp
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import readout_class
 from grit.options import Dropout, Layers, Width
 
@@ -57,6 +58,7 @@ class Gsn(nn.Module):
             GsnLayer(dim=width, edge_dim=edge, hidden_dim=hidden_dim) for width, edge in zip(widths, extra, strict=True)
         )
         self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = normed_mlp(hidden_dim, hidden_dim, schema.num_outputs, final=False)
         self.dropout = nn.Dropout(dropout)
 
@@ -68,7 +70,7 @@ class Gsn(nn.Module):
         for number, layer in enumerate(self.layers):
             read = torch.cat([self.counts(batch), edge], 1) if number == 0 else edge
             x = layer(x, edge_index, read)
-        predicted: Tensor = self.dropout(self.head(self.readout(x, x, batch)))
+        predicted: Tensor = self.dropout(self.head(self.joined(self.readout(x, x, batch), batch)))
         return predicted
 
     def counts(self, batch: PairBatch) -> Tensor:

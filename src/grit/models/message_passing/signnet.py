@@ -15,6 +15,7 @@ from grit.graphs.packed import offsets
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import FewRowsNorm, Grid
 from grit.nn.attention.contract import check_heads
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import readout_class
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
@@ -64,6 +65,7 @@ class SignNet(nn.Module):
         self.convs = nn.ModuleList(GINEConv(_mlp(hidden_dim, hidden_dim), train_eps=True) for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_dim) for _ in range(num_layers))
         self.readout = readout_class(schema.level, "sum" if schema.level == "graph" else "none")(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = nn.Sequential(
             nn.Linear(hidden_dim, hidden_dim, bias=False),
             FewRowsNorm(hidden_dim),
@@ -76,7 +78,7 @@ class SignNet(nn.Module):
         x = self.join(torch.cat([self.node(batch.graphs.x), self.positions(batch)], 1))  # (N, D)
         for encode, conv, norm in zip(self.edges, self.convs, self.norms, strict=True):
             x = x + torch.relu(norm(conv(x, batch.graphs.edge_index, encode(batch.graphs.edge_attr))))
-        predicted: Tensor = self.head(self.readout(x, x, batch))
+        predicted: Tensor = self.head(self.joined(self.readout(x, x, batch), batch))
         return predicted
 
     def positions(self, batch: PairBatch) -> Tensor:

@@ -30,6 +30,7 @@ from grit.graphs.schema import GraphSchema
 from grit.models.blocks import with_virtual_nodes
 from grit.models.transformers.egt_layer import EgtLayer, scaled_width
 from grit.nn.attention.contract import check_heads
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import sum_per_graph
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
@@ -99,6 +100,7 @@ class Egt(nn.Module):
         )
         self.norm = nn.LayerNorm(hidden_dim)
         pooled = hidden_dim * (virtual_nodes or 1) if schema.level == "graph" else hidden_dim
+        self.joined = JoinFeatures(schema, pooled)
         widths = [pooled, *(scaled_width(hidden_dim, head_factor**place) for place in (1, 2))]
         hidden = [module for a, b in pairwise(widths) for module in (nn.Linear(a, b), nn.ELU())]
         self.head = nn.Sequential(*hidden, nn.Linear(widths[-1], schema.num_outputs))
@@ -114,7 +116,7 @@ class Egt(nn.Module):
         tokens = with_virtual_nodes(batch, self.num_virtual)
         for layer in self.layers:
             x, pair = layer(x, pair, tokens, batch.num_nodes)  # (N', D), (P', F)
-        predicted: Tensor = self.head(self._pool(self.norm(x), batch))
+        predicted: Tensor = self.head(self.joined(self._pool(self.norm(x), batch), batch))
         return predicted
 
     def signed(self, batch: PairBatch) -> Tensor:

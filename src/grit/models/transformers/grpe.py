@@ -27,6 +27,7 @@ from grit.graphs.schema import GraphSchema
 from grit.models.blocks import with_virtual_nodes
 from grit.models.transformers.grpe_layer import GrpeLayer, Relations
 from grit.nn.attention.contract import check_heads
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
 
@@ -89,6 +90,7 @@ class Grpe(nn.Module):
             for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = nn.Linear(hidden_dim, schema.num_outputs)
 
     def forward(self, batch: PairBatch) -> Tensor:
@@ -103,7 +105,7 @@ class Grpe(nn.Module):
         for layer in self.layers:
             x = layer(x, embedded, relations)
         chosen = x[: batch.num_nodes] if self.level == "node" else x[batch.num_nodes :]
-        predicted: Tensor = self.head(self.norm(chosen))
+        predicted: Tensor = self.head(self.joined(self.norm(chosen), batch))
         return predicted
 
     def relate(self, batch: PairBatch) -> Relations:

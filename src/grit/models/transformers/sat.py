@@ -24,6 +24,7 @@ from grit.models.blocks import FewRowsNorm
 from grit.models.transformers.sat_extractors import EXTRACTORS
 from grit.nn.attention.contract import check_heads
 from grit.nn.attention.dot_product import attend, scaled_products
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import readout_class
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
@@ -91,6 +92,7 @@ class Sat(nn.Module):
             for _ in range(num_layers)
         )
         self.readout = readout_class(schema.level, pooling)(hidden_dim)
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = nn.Sequential(
             nn.Linear(hidden_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, schema.num_outputs)
         )
@@ -103,7 +105,7 @@ class Sat(nn.Module):
         edge = None if self.edge is None else self.edge(batch.graphs.edge_attr)
         for layer in self.layers:
             x = layer(x, edge, batch)
-        predicted: Tensor = self.head(self.readout(x, x, batch))
+        predicted: Tensor = self.head(self.joined(self.readout(x, x, batch), batch))
         return predicted
 
 

@@ -15,6 +15,7 @@ from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
 from grit.models.transformers.tokengt_layer import TokenGtLayer
+from grit.nn.graph_features import JoinFeatures
 from grit.nn.stem import FEATURE_ENCODERS
 
 _SPECIAL = 2  # graph token, null token
@@ -57,6 +58,7 @@ class TokenGt(nn.Module, ABC):
             )
             for layer in range(num_layers)
         )
+        self.joined = JoinFeatures(schema, hidden_dim)
         self.head = nn.Sequential(
             nn.Linear(hidden_dim, hidden_dim),
             nn.GELU(),
@@ -79,7 +81,7 @@ class TokenGt(nn.Module, ABC):
             x = layer(x, mask)
         place = torch.arange(graphs.num_nodes, device=x.device) - graphs.node_ptr[graphs.graph_of_node] + _SPECIAL
         chosen = x[graphs.graph_of_node, place] if self.level == "node" else x[:, 0]
-        predicted: Tensor = self.head(chosen)
+        predicted: Tensor = self.head(self.joined(chosen, batch))
         return predicted
 
     def tokens(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
