@@ -67,6 +67,8 @@ def test_a_copy_is_no_second_measurement(made, grit, tmp_path):
     found = json.loads(grit("compare", "fast/seed0", tmp_path / "copy", "slow", "--json"))
     assert [len(group["runs"]) for group in found["groups"]] == [1, 2]
     assert found["tests"] == []
+    text = grit("compare", "fast/seed0", tmp_path / "copy", "slow")
+    assert f"group 1: fast/seed0 (seed 0); test mae {results_of(made, 'fast')[0]:.4f}\n" in text
 
 
 def test_other_data_are_not_compared(made, grit, tmp_path):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -181,6 +182,15 @@ def test_ctrl_c_says_so(here, monkeypatch):
 
     monkeypatch.setattr(recipe, "recipes", interrupt)
     assert here("recipes", code=130) == "interrupted\n"
+
+
+def test_an_interrupted_study_says_where_its_work_is(tmp_path, monkeypatch, command):
+    def stop(bench):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grit.cli.print_reproduce.find_study", lambda name: SimpleNamespace(run=stop))
+    said = command("reproduce", "expressivity", "--run", tmp_path / "here", code=130)
+    assert f"what was done is kept in {tmp_path / 'here'}. The same command goes on." in said
 
 
 def test_pressing_ctrl_c_twice_is_as_good_as_once(capsys, monkeypatch):

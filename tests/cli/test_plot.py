@@ -142,6 +142,7 @@ def test_parse_steps():
             parse_steps(wrong)
     with pytest.raises(GritError, match="40 panels; at most 16"):
         parse_steps("40")
+    assert len(parse_steps("16")) == 16
 
 
 def test_the_longest_walks_that_are_drawn():

@@ -83,6 +83,34 @@ def test_fit_evaluate_predict(folder):
     assert "exists already. Go on with it by --resume" in again.stderr
 
 
+def test_numbers_beside_the_graph_weights_and_balance(folder):
+    with (folder / "more.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["SMILES", "active", "temp", "sure"])
+        writer.writerows(
+            ["C" * (k % 9 + 1) + ("O" if k % 2 else "N"), int(k % 4 == 0), "" if k == 7 else k, k % 3]
+            for k in range(60)
+        )
+    inputs = ["--features", "temp", "--descriptors", "rdkit", "--weights", "sure", "--balance"]
+    options = ["--preset", "fast", "--split", "random", "--no-forest", "--epochs", "1", *SMALL]
+    told = grit(folder, "fit", "more.csv", "--target", "active", *inputs, *options).stdout
+    assert "The model also reads the columns temp and rdkit descriptors" in told
+    assert "temp: 1 blank cells" in told
+    assert "Rows count in the loss by the column 'sure'" in told
+    assert "classes count in the loss by their rarity in the training set: active 0 x " in told
+    grit(folder, "predict", "runs/more/model", "more.csv", "-o", "more-out.csv")
+    with (folder / "more-out.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert all(line["active_prob"] for line in lines)
+    assert [line["note"] for line in lines if line["note"]] == [
+        "temp: blank, the mean of the training molecules was used"
+    ]
+    refused = grit(folder, "predict", "runs/more/model", "mine.csv", "-o", "other.csv", code=2)
+    assert "the model reads the columns 'temp' beside the SMILES, and 'mine.csv' has no 'temp'" in refused.stderr
+    again = ["fit", "more.csv", "--target", "active", *inputs[2:], *options, "--resume"]
+    assert "begun with another choice of features or descriptors" in grit(folder, *again, code=2).stderr
+
+
 FIT = ["fit", "mine.csv", "--target", "weight", "--preset", "fast", "--split", "random", "--no-forest"]
 
 

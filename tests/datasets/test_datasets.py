@@ -463,6 +463,19 @@ def test_official_pcqm4mv2(tmp_path):
         build("pcqm4mv2", root=tmp_path / "q", folder=tmp_path, options=BuildOptions(processes=1))
 
 
+def test_a_sample_of_pcqm4mv2(tmp_path):
+    """A table whose column homo holds the gap; what is not a number is listed."""
+    lines = [f"{'C' * (number % 7 + 1)},{'?' if number == 5 else number / 4}" for number in range(30)]
+    table = "\n".join(["smiles,homo", *lines]) + "\n"
+    (tmp_path / "pcqm4mv2-2k.csv.gz").write_bytes(gzip.compress(table.encode()))
+    store = build("pcqm4mv2", root=tmp_path / "r", folder=tmp_path, options=BuildOptions(processes=1))
+    rows = [number for number in range(30) if number != 5]
+    assert store.rows.tolist() == rows
+    assert store.targets(range(29))[:, 0].tolist() == [number / 4 for number in rows]
+    few = build("pcqm4mv2", root=tmp_path / "f", folder=tmp_path, options=BuildOptions(processes=1, limit=12))
+    assert len(few) == 11
+
+
 def test_paper_protocol_of_pcqm4mv2():
     """150,000 of the training molecules, the first of NumPy's permutation by the seed 42."""
     train, valid = np.arange(3_378_606), np.arange(3_378_606, 3_378_606 + 73_545)

@@ -85,6 +85,12 @@ def test_bad_lists(query, key, message):
         Pairs.from_index(torch.tensor(query), torch.tensor(key), 2)
 
 
+def test_no_nodes():
+    nothing = torch.zeros(0).long()
+    with pytest.raises(grit.GritError, match="num_nodes must be at least 1, got 0"):
+        Pairs.from_index(nothing, nothing, 0)
+
+
 def test_indices_are_64_bits_wide():
     here = torch.zeros(1, dtype=torch.int64)
     with pytest.raises(grit.GritError, match="key must be int64, got torch.int32. Use .long"):

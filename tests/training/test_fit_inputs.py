@@ -16,6 +16,7 @@ from grit.training.train import RunOptions
 from tests.training.small import SMALL
 
 SMILES = ["C" * carbons + end for carbons in range(1, 13) for end in ("O", "N", "Cl", "F", "C#N")]
+LAST = "model/checkpoints/last.safetensors"
 PARTS = ("train", "train", "train", "val", "test")
 
 
@@ -120,3 +121,41 @@ class TestGoingOn:
     def test_with_the_same_gives_the_result(self, run):
         again = fitted(run[2], run[1].parent, resume=True, epochs=60, features=["temp"])
         assert again.result == run[0].result
+
+
+class TestWeights:
+    def test_rows_of_no_weight_teach_nothing(self, tmp_path):
+        """Half of the rows say 10, the others 20, and only these count."""
+        rows = [(s, f"{10 * (k // 5 % 2 + 1)}.5", k // 5 % 2, PARTS[k % 5]) for k, s in enumerate(SMILES)]
+        table = write(tmp_path / "a.csv", ("smiles", "y", "w", "part"), rows)
+        fitted(table, tmp_path / "run", weights="w", epochs=25)
+        predicted = load(tmp_path / "run" / LAST).predict(SMILES)  # the best epoch is chosen by all rows
+        assert abs(np.median(predicted) - 20.5) < 2.5
+
+    def test_rare_classes_are_found(self, tmp_path):
+        """Nothing about a molecule tells its class: without balance all have a low chance, with it about a half."""
+        rng = np.random.default_rng(0)
+        rows = [(s, int(rng.random() < 0.15), PARTS[k % 5]) for k, s in enumerate(SMILES)]
+        table = write(tmp_path / "a.csv", ("smiles", "y", "part"), rows)
+        mean = {}
+        for balance in ("false", "true"):
+            said = []
+            fit(
+                MoleculeTable(table, targets="y", split="column:part"),
+                tmp_path / balance,
+                preset="fast",
+                overrides=[*SMALL, "train.epochs=25", "train.lr=1e-2", "train.patience=99", f"train.balance={balance}"],
+                options=RunOptions(device="cpu"),
+                with_forest=False,
+                say=said.append,
+            )
+            assert any("by their rarity" in line for line in said) == (balance == "true")
+            mean[balance] = float(np.mean(load(tmp_path / balance / LAST).predict(SMILES)))
+        assert mean["false"] < 0.3 < mean["true"]
+
+    def test_going_on_without_them_is_refused(self, tmp_path):
+        rows = [(s, f"{k}.5", 1, PARTS[k % 5]) for k, s in enumerate(SMILES)]
+        table = write(tmp_path / "a.csv", ("smiles", "y", "w", "part"), rows)
+        fitted(table, tmp_path / "run", weights="w")
+        with pytest.raises(GritError, match="begun with another choice of weights"):
+            fitted(table, tmp_path / "run", resume=True)

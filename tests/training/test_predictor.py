@@ -285,10 +285,10 @@ def test_where_predictions_go(molecules, tmp_path, monkeypatch):
     (tmp_path / "same.csv").symlink_to(table)
     os.mkfifo(tmp_path / "pipe")
     for out, message in (
-        (tmp_path, "it is a folder. Name the CSV to write"),
+        (tmp_path, "it is a folder. Name the file to write"),
         (tmp_path / "absent" / "out.csv", "there is no folder '.*absent'"),
         (table / "out.csv", "there is no folder '.*in.csv'"),
-        (table, "is the table to read; name another CSV to write"),
+        (table, "is the table to read; name another file to write"),
         (tmp_path / "same.csv", "is the table to read"),
         (tmp_path / "pipe", "it is not an ordinary file"),
     ):
@@ -306,7 +306,12 @@ def test_where_predictions_go(molecules, tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(grit.GritError, match=r"cannot write .*out.csv': Permission denied\."):
         predict_table(predictor, table, tmp_path / "out.csv", processes=1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "pipe", "same.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".out.csv.unfinished",
+        "in.csv",
+        "pipe",
+        "same.csv",
+    ]  # for --resume
 
 
 def test_what_a_killed_prediction_left_is_removed(molecules, tmp_path):

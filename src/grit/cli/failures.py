@@ -26,6 +26,7 @@ NO_READER, MISTAKE, INTERNAL, MACHINE, INTERRUPTED = 1, 2, 70, 75, 130
 EXTRAS = {
     "rdkit": "mol",
     "networkx": "mol",
+    "pyarrow": "tables",
     "skimage": "image",
     "matplotlib": "report",
     "psutil": "bench",

@@ -27,6 +27,8 @@ def fit(
     descriptors: Annotated[
         list[str] | None, typer.Option(help="rdkit or morgan: computed numbers that the model reads, too.")
     ] = None,
+    weights: Annotated[str | None, typer.Option(help="Column that says how much each row counts in training.")] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Rare classes count as much as common ones.")] = False,
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
@@ -58,7 +60,8 @@ def fit(
     from grit.training.train import RunOptions
 
     named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
-    changes = with_named_options([*(overrides or []), *plugin_override(plugin)], named)
+    asked = [*(overrides or []), *(["train.balance=true"] if balance else []), *plugin_override(plugin)]
+    changes = with_named_options(asked, named)
     say, folder = say_to(as_json), run or Path("runs") / data.name.split(".")[0]
     with saying_how_to_go_on():
         result, found, skipped = fit_table(
@@ -71,6 +74,7 @@ def fit(
                 seed=seed,
                 features=features or (),
                 descriptors=descriptors or (),
+                weights=weights,
             ),
             folder,
             preset=preset,

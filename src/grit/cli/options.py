@@ -38,6 +38,11 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda ...")]
 Workers = Annotated[int, typer.Option(min=0, help="Processes that prepare batches.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
+Separator = Annotated[
+    str | None, typer.Option(help="Between cells of a text table: a character, or tab [default: recognised]")
+]
+Encoding = Annotated[str | None, typer.Option(help="Of a text table: utf-8, cp1252 ... [default: recognised]")]
+Sheet = Annotated[str | None, typer.Option(help="Of an Excel workbook: name or number [default: the first]")]
 Compile = Annotated[bool, typer.Option("--compile", help="Use torch.compile.")]
 Log = Annotated[
     list[str] | None,

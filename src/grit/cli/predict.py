@@ -1,21 +1,32 @@
-"""``grit predict RUN INPUT -o OUT.csv``."""
+"""``grit predict RUN INPUT -o OUT``."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from grit.cli.options import Plugins, Root
+from grit.cli.options import Encoding, Plugins, Resume, Root, Separator, Sheet
 
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="CSV or TSV with SMILES, a store, or a data set.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV to write.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A table with SMILES, a store, or a data set.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The table to write, in the format of its ending: .csv, .xlsx, .parquet, .jsonl, .sdf ...",
+        ),
+    ],
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="No longer needed: they are always written.")
     ] = False,
+    resume: Resume = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
@@ -23,21 +34,26 @@ def predict(
 ) -> None:
     """Predict every row of a table, in order; rows that cannot be read get a reason instead.
 
+    Tables are CSV, TSV, Excel, Parquet, JSON lines, SDF or .smi, gzipped or not, told by their endings. After Ctrl-C the same
+    command with --resume goes on.
+
     Classes come with their probabilities.
 
     For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
     each of them.
     """
+    from grit.cli.print_training import say_to, saying_how_to_go_on
     from grit.cli.progress_bar import counting
     from grit.datasets import DATASETS
     from grit.datasets import load as load_data
+    from grit.datasets.tables.table import ReadOptions
     from grit.training.predict_table import predict_stored, predict_table
     from grit.training.predictor import load
 
     if probabilities:
         typer.echo("--probabilities is no longer needed: class probabilities are always written.", err=True)
     predictor = load(run, device)
-    with counting("predicting") as progress:
+    with saying_how_to_go_on(), counting("predicting") as progress:
         if source.is_dir() or str(source) in DATASETS:
             store = load_data(str(source), root)
             rows = predict_stored(predictor, store, out, progress=progress)
@@ -48,7 +64,11 @@ def predict(
                 source,
                 out,
                 smiles=smiles,
+                options=ReadOptions(separator, encoding, sheet),
+                resume=resume,
                 processes=processes or None,
                 progress=progress,
+                expect=progress.expect,
+                say=say_to(quiet=False),
             )
     print(f"{out}: {rows:,} rows, {without:,} without a prediction" + (" (see note)" if without else ""))

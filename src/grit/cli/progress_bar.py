@@ -1,10 +1,18 @@
 """Progress bars: shown on a terminal, silent when piped."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 
 def progress_bar() -> Progress:
@@ -21,9 +29,23 @@ def progress_bar() -> Progress:
     )
 
 
+class Counter:
+    """Counts what is done; called with the number done since the last call."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar, self._task = bar, task
+
+    def __call__(self, done: int) -> None:
+        """So many more are done."""
+        self._bar.advance(self._task, done)
+
+    def expect(self, total: int | None) -> None:
+        """About so many there will be."""
+        self._bar.update(self._task, total=total)
+
+
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int], None]]:
-    """A bar for one thing of unknown size; call what it gives with the number done since the last call."""
+def counting(what: str) -> Iterator[Counter]:
+    """A bar for one thing whose size may become known later."""
     with progress_bar() as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done: bar.advance(task, done)
+        yield Counter(bar, bar.add_task(what, total=None))

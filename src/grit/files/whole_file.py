@@ -74,7 +74,7 @@ def remove_abandoned(folder: Path, prefix: str = ".") -> None:
         for path in folder.iterdir():
             if path.name.startswith(prefix) and path.name.endswith(ENDING) and path.is_file():
                 with suppress(OSError), path.open("r+b") as file:  # NFS locks only what is open for writing
-                    if _lock(file.fileno()):
+                    if try_lock(file.fileno()):
                         path.unlink()
 
 
@@ -94,7 +94,7 @@ def _locked_file(path: Path) -> BinaryIO:
         file = _temporary(path).open("xb")
         try:
             # Another writer may have taken the file for an abandoned one before we locked it.
-            if _lock(file.fileno()) and os.path.samestat(os.stat(file.name), os.fstat(file.fileno())):
+            if try_lock(file.fileno()) and os.path.samestat(os.stat(file.name), os.fstat(file.fileno())):
                 return file
         except FileNotFoundError:
             pass
@@ -116,7 +116,7 @@ def _second_name(path: Path, second: Path) -> None:
     fresh.unlink(missing_ok=True)  # renaming does nothing where both are names of one file already
 
 
-def _lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
     """Lock an open file until it is closed or the process ends; False if another process holds it."""
     if sys.platform == "win32":
         return True

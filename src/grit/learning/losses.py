@@ -12,6 +12,7 @@ from torch import Tensor
 
 SumOverProcesses = Callable[[Tensor], Tensor]
 LossTerms = Callable[[Tensor, Tensor, SumOverProcesses], tuple[Tensor, Tensor]]
+WeightedTerms = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,13 @@ class Loss:
         terms: (predicted, target, over_all) -> numerator and denominator of the mean. ``predicted`` (R, num_outputs) is what the
             model gives, ``target`` (R, T) has NaN where it is missing, standardised if the task says so. ``over_all`` sums a
             tensor over the processes that share the batch.
+        weighted: (predicted, target, weight) -> the same where targets count by ``weight`` (R, T), 0 or more, which is 1 on
+            average over the training set: the denominator counts known targets, whatever they weigh. None for a loss that cannot.
     """
 
     kinds: tuple[str, ...]
     terms: LossTerms
+    weighted: WeightedTerms | None = None
 
 
 def elementwise(function: Callable[[Tensor], Tensor]) -> LossTerms:
@@ -37,6 +41,26 @@ def elementwise(function: Callable[[Tensor], Tensor]) -> LossTerms:
         return function(torch.where(known, predicted - target, 0.0)).sum(), known.sum().clamp(min=1)
 
     return terms
+
+
+def weighted_elementwise(function: Callable[[Tensor], Tensor]) -> WeightedTerms:
+    """The same where targets count by a weight."""
+
+    def terms(predicted: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        known = ~torch.isnan(target)
+        each = function(torch.where(known, predicted - target, 0.0))
+        return torch.where(known, each * weight, 0.0).sum(), known.sum().clamp(min=1)
+
+    return terms
+
+
+def _cross_entropy_by_weight(predicted: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    if predicted.shape[1] != target.shape[1]:
+        terms, label = _softmax_terms(predicted, target)
+        known = ~torch.isnan(target[:, 0]) if target.is_floating_point() else slice(None)
+        return (terms * weight[known, 0]).sum(), torch.tensor(max(1, label.numel()), device=terms.device)
+    terms, known, _ = _sigmoid_terms(predicted, target)
+    return torch.where(known, terms * weight, 0.0).sum(), known.sum().clamp(min=1)
 
 
 def _cross_entropy(predicted: Tensor, target: Tensor, over_all: SumOverProcesses) -> tuple[Tensor, Tensor]:
@@ -84,8 +108,8 @@ def _class_weights(label: Tensor, num_classes: int, over_all: SumOverProcesses) 
 _CLASSES = ("binary", "multiclass", "multilabel")
 
 LOSSES: dict[str, Loss] = {
-    "l1": Loss(("regression",), elementwise(torch.abs)),
-    "mse": Loss(("regression",), elementwise(torch.square)),
-    "cross_entropy": Loss(_CLASSES, _cross_entropy),
+    "l1": Loss(("regression",), elementwise(torch.abs), weighted_elementwise(torch.abs)),
+    "mse": Loss(("regression",), elementwise(torch.square), weighted_elementwise(torch.square)),
+    "cross_entropy": Loss(_CLASSES, _cross_entropy, _cross_entropy_by_weight),
     "weighted_cross_entropy": Loss(_CLASSES, _weighted_cross_entropy),
 }

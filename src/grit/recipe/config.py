@@ -82,6 +82,7 @@ class TrainConfig(Frozen):
         lr: Its peak.
         weight_decay: On every parameter that has a gradient.
         loss: Entry of `LOSSES`; null for that of the data set.
+        balance: Whether the classes of each target count alike in the loss, however many rows they have.
         metric: By which the best epoch is chosen, entry of `METRICS`; null for that of the data set.
         clip_norm: Largest norm of the gradient; null leaves it free.
         seed: Of weights, shuffling and dropout.
@@ -102,6 +103,7 @@ class TrainConfig(Frozen):
     lr: float = Field(default=1e-3, gt=0.0)
     weight_decay: float = Field(default=1e-5, ge=0.0)
     loss: Annotated[str, entry_of(LOSSES)] | None = None
+    balance: bool = False
     metric: Annotated[str, entry_of(METRICS)] | None = None
     clip_norm: float | None = Field(default=1.0, gt=0.0)
     seed: int = Field(default=0, ge=0, lt=2**63)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from grit.learning.losses import LOSSES, Loss, SumOverProcesses
+from grit.learning.losses import LOSSES, Loss, SumOverProcesses, WeightedTerms
 from grit.testing.examples import Example, example
 from grit.testing.rules import Rules, find_entry
 
@@ -12,7 +12,8 @@ def check_loss(loss: str | Loss, *, rows: int = 13, seed: int = 0) -> None:
     """Raise `AssertionError` unless a loss keeps the rules of its table.
 
     It is finite, and lower for a perfect prediction; the parts of a batch that several processes share add up to the whole;
-    missing targets do not count, and get no gradient; a batch without any target has a loss; classes may be integers.
+    missing targets do not count, and get no gradient; a batch without any target has a loss; classes may be integers. With
+    weights, where it has such: ones change nothing, twos double it, and a target of weight 0 has no gradient.
 
     Args:
         loss: Entry of `LOSSES`, or its name.
@@ -27,6 +28,8 @@ def check_loss(loss: str | Loss, *, rows: int = 13, seed: int = 0) -> None:
             _check_value(rules, entry, given)
             _check_parts(rules, entry, given)
             _check_missing(rules, entry, given)
+            if entry.weighted is not None:
+                _check_weighted(rules, entry, entry.weighted, given)
             if kind != "regression":
                 as_integers = _mean(entry, given.predicted, given.target.long())
                 rules.close("classes may be integers", as_integers, _mean(entry, given.predicted, given.target))
@@ -80,6 +83,23 @@ def _check_parts(rules: Rules, loss: Loss, given: Example) -> None:
     for value, first, second in zip(summed, *asked, strict=True):
         rules.close(rule, first + second, value)
     rules.close(rule, (terms[0][0] + terms[1][0]) / (terms[0][1] + terms[1][1]), total / weight)
+
+
+def _check_weighted(rules: Rules, loss: Loss, weighted: WeightedTerms, given: Example) -> None:
+    holes = given.without_targets(slice(None, None, 3))
+    plain = _mean(loss, holes.predicted, holes.target)
+    ones = torch.ones_like(holes.target)
+    for factor in (1.0, 2.0):
+        total, count = weighted(holes.predicted, holes.target, factor * ones)
+        rules.close(f"weights of {factor:g} multiply it by {factor:g}", total / count, factor * plain)
+    predicted = holes.predicted.clone().requires_grad_()
+    weight = ones.clone()
+    weight[1::2] = 0.0
+    total, count = weighted(predicted, holes.target, weight)
+    (total / count).backward()  # type: ignore[no-untyped-call]
+    assert predicted.grad is not None
+    rules.hold("a target of weight 0 has no gradient", not bool(predicted.grad[1::2].any()))
+    rules.hold("others have", bool(predicted.grad[::2].any()))
 
 
 def _check_missing(rules: Rules, loss: Loss, given: Example) -> None:

@@ -230,7 +230,7 @@ class TrainingLoop:
         with self.fabric.no_backward_sync(self.model, enabled=not ends_step):
             predicted = self.model(_Carried(batch))
             assert batch.y is not None
-            total, weight = self.task.loss_terms(predicted, batch.y, self._over_all)
+            total, weight = self.task.loss_terms(predicted, batch.y, self._over_all, batch.graphs.graph_weight)
             loss_sum, loss_weight = self._over_all(torch.stack([total.detach().double(), weight.double()])).tolist()
             if not isfinite(loss_sum):
                 raise self._not_finite()

@@ -1,8 +1,6 @@
 """Predictions for a whole table, streamed: every row in its place, with a reason where there is no prediction."""
 
-import codecs
-import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +17,13 @@ from grit.datasets.pipeline.featurise_rows import (
     default_processes,
     in_order,
 )
-from grit.datasets.tables.formats import open_table
-from grit.datasets.tables.smiles_column import smiles_column
-from grit.datasets.tables.table import Record, Table, listed
-from grit.errors import GritError
-from grit.files.spreadsheet import guarded
-from grit.files.whole_file import whole_file
+from grit.datasets.tables.formats import ending_of, open_table
+from grit.datasets.tables.smiles_column import SmilesColumn, smiles_column
+from grit.datasets.tables.table import NO_OPTIONS, ReadOptions, Record, Table, listed
+from grit.datasets.tables.writers.rows import Rows
+from grit.datasets.tables.writers.write_table import check_output, write_table
+from grit.errors import GritError, Interrupted
+from grit.files.unfinished_rows import Finished, UnfinishedRows
 from grit.graphs.chunk import Array
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
@@ -49,40 +48,95 @@ def predict_table(
     out: Path,
     *,
     smiles: str | None = None,
+    options: ReadOptions = NO_OPTIONS,
+    resume: bool = False,
     processes: int | None = None,
     progress: Callable[[int], None] | None = None,
+    expect: Callable[[int | None], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[int, int]:
     """Read a table of SMILES and write it again with predictions beside them.
 
-    Cells that a spreadsheet would run as formulas are written as text, see `grit.files.spreadsheet`.
+    The rows that are done are kept in a hidden file beside ``out`` until all are: work that was stopped can be resumed, and
+    its result is that of work that was not, byte for byte.
 
     Args:
         predictor: The model.
-        path: CSV or TSV, possibly gzipped.
-        out: The new CSV, written whole or not at all.
+        path: A table of any format that `grit.datasets.tables.formats.open_table` reads.
+        out: The new table, in the format of its ending, written whole or not at all.
         smiles: Column of SMILES; found by its name if not given.
+        options: What the user says about the file.
+        resume: Whether to go on where the last attempt was stopped.
         processes: How many convert molecules; all processors if not given.
         progress: Called with the number of rows done since the last call.
+        expect: Called with about how many rows there are, if that is known.
+        say: Told what was recognised, and what the new file could not hold, a sentence at a time.
 
     Returns:
         Rows, and rows without a prediction.
+
+    Raises:
+        Interrupted: On Ctrl-C, after the rows that are done were kept.
     """
-    table = open_table(path)
-    column = smiles if smiles is not None else smiles_column(table).name
+    check_output(out)
+    table = open_table(path, (), options)
+    found = SmilesColumn(smiles, None) if smiles is not None else smiles_column(table)
+    column = found.name
     _check_features(predictor, table)
     table.need([column, *predictor.columns])
     names = prediction_columns(predictor.task.spec)
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:
         raise GritError(f"{str(path)!r} has a column {taken[0]!r} already; rename it.")
-
     if out.exists() and out.samefile(path):
-        raise GritError(f"{str(out)!r} is the table to read; name another CSV to write.")
+        raise GritError(f"{str(out)!r} is the table to read; name another file to write.")
+    if say is not None:
+        for note in [*table.notes, *([found.note] if found.note else [])]:
+            say(note)
 
+    header = [*table.header, *names, NOTE]
+    made_of = {
+        "table": table.sha256,
+        "model": predictor.weights_digest(),
+        "column of SMILES": column,
+        "way to read the table": repr(tuple(options)),
+        "set of columns": "\n".join(header),
+        "size of pieces": str(ROWS_PER_PIECE),
+    }
+    done = UnfinishedRows(out, made_of, resume=resume)
+    try:
+        if expect is not None:
+            expect(table.expected_rows())
+        if progress is not None and done.count:
+            progress(done.count)
+        for piece in _predicted_pieces(predictor, table, column, done.count, processes or default_processes()):
+            done.append(piece)
+            if progress is not None:
+                progress(len(piece.rows))
+        is_derived = table.molecules == column and ending_of(path) in (".sdf", ".sd")
+        lost = write_table(out, Rows(header, done.rows, column, table.titles, is_derived))
+        done.remove()
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped after {done.count:,} rows of {str(path)!r}.") from None
+    finally:
+        done.close()
+    if say is not None:
+        for note in lost:
+            say(note)
+    return done.count, done.without
+
+
+def _predicted_pieces(
+    predictor: Predictor, table: Table, column: str, skipped: int, processes: int
+) -> Iterator[Finished]:
+    """The rows of a table with predictions beside them, without the first of them, which were done before."""
     imputed: dict[int, str] = {}
+    names, width = prediction_columns(predictor.task.spec), len(table.header)
 
     def rows() -> Iterator[tuple[Record, MoleculeRow]]:
         for number, record in enumerate(table.records()):
+            if number < skipped:
+                continue
             row = table.parse(number, record)
             numbers = RowNumbers() if row.reason else read_numbers(row.fields, predictor.columns)
             if numbers.missing:
@@ -90,27 +144,16 @@ def predict_table(
             reason = row.reason or numbers.reason
             yield record, MoleculeRow(number, row.fields[column], (), reason, row.line, numbers.features)
 
-    converted = in_order(
-        _Convert(predictor.featurise()), batched(rows(), ROWS_PER_PIECE), processes or default_processes()
-    )
-    width, total, without = len(table.header), 0, 0
-
-    def lines() -> Iterator[list[str]]:
-        nonlocal total, without
-        for records, piece in converted:
-            reasons = {each.line: each.reason for each in piece.skipped}
-            cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
-            for line, fields, _ in records:
-                note = imputed.pop(line, "")
-                values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), note]
-                yield [*(fields + [""] * width)[:width], *values]
-            total += len(records)
-            without += len(reasons)
-            if progress is not None:
-                progress(len(records))
-
-    _write(out, [*table.header, *names, NOTE], lines())
-    return total, without
+    converted = in_order(_Convert(predictor.featurise()), batched(rows(), ROWS_PER_PIECE), processes)
+    for records, piece in converted:
+        reasons = {each.line: each.reason for each in piece.skipped}
+        cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
+        finished = []
+        for line, fields, *_ in records:
+            note = imputed.pop(line, "")
+            values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), note]
+            finished.append([*(fields + [""] * width)[:width], *values])
+        yield Finished(finished, len(reasons))
 
 
 def _check_features(predictor: Predictor, table: Table) -> None:
@@ -138,25 +181,24 @@ def predict_stored(
         Lines.
     """
     places = {"graph": ["row"], "node": ["row", "node"], "edge": ["row", "source", "target"]}
-    total = 0
-
-    def lines() -> Iterator[list[str]]:
-        nonlocal total
+    check_output(out, has_molecules=False)
+    header = [*places[store.schema.level], *prediction_columns(predictor.task.spec)]
+    lines = UnfinishedRows(out, {}, resume=False)
+    try:
         done = 0
         for graphs, outputs, _ in predictor.predict_batches(store):
             rows = store.rows[done : done + len(graphs)]
             cells = prediction_cells(predictor.task.spec, Predictions(outputs))
-            yield from (
-                [*map(str, place), *each]
-                for place, each in zip(_places(graphs, rows, store.schema.level), cells, strict=True)
-            )
+            places_of = _places(graphs, rows, store.schema.level)
+            found = [[*map(str, place), *each] for place, each in zip(places_of, cells, strict=True)]
+            lines.append(Finished(found, 0))
             done += len(graphs)
-            total += len(outputs)
             if progress is not None:
                 progress(len(graphs))
-
-    _write(out, [*places[store.schema.level], *prediction_columns(predictor.task.spec)], lines())
-    return total
+        write_table(out, Rows(header, lines.rows))
+    finally:
+        lines.remove()
+    return lines.count
 
 
 def _places(graphs: PackedGraphs, rows: Array, level: str) -> list[list[int]]:
@@ -173,19 +215,3 @@ def _places(graphs: PackedGraphs, rows: Array, level: str) -> list[list[int]]:
         [torch.from_numpy(rows.astype(np.int64))[graph], *(nodes - graphs.node_ptr[graph])], 1
     ).tolist()
     return places
-
-
-def _write(out: Path, header: Sequence[str], lines: Iterator[list[str]]) -> None:
-    if out.is_dir():
-        raise GritError(f"cannot write {str(out)!r}: it is a folder. Name the CSV to write.")
-    if out.exists() and not out.is_file():
-        raise GritError(f"cannot write {str(out)!r}: it is not an ordinary file. Name the CSV to write.")
-    if not out.parent.is_dir():
-        raise GritError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
-    try:
-        with whole_file(out) as file:
-            writer = csv.writer(codecs.getwriter("utf-8")(file))
-            writer.writerow(map(guarded, header))
-            writer.writerows(map(guarded, line) for line in lines)
-    except OSError as error:
-        raise GritError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None

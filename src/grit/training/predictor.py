@@ -1,5 +1,6 @@
 """A trained model, ready to use: `grit.load`."""
 
+import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -146,6 +147,14 @@ class Predictor:
         for batch in loader:
             with torch.no_grad():
                 yield batch.graphs, *predict_batch(self.network, self.task, batch.to(self.device))
+
+    def weights_digest(self) -> str:
+        """A checksum of all weights: whether two predictors are the same."""
+        digest = hashlib.sha256()
+        for name, weight in sorted(self.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     def featurise(self) -> Featurise:
         """How SMILES become the graphs that the model was trained on."""

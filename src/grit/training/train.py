@@ -100,7 +100,13 @@ def train(
             raise GritError(
                 f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
             )
-    task = Task.fitted(recipe.task(store.task), store.targets(store.split("train"), "train"))
+    members = store.split("train")
+    task = Task.fitted(
+        recipe.task(store.task),
+        store.targets(members, "train"),
+        weights=store.weights(members),
+        balance=recipe.train.balance,
+    )
     data = describe_data(store, task, training_statistics(recipe, store))
     folder = RunFolder(run)
     with ExitStack() as held:
@@ -124,6 +130,9 @@ def train(
                 say(f"the run {str(folder.path)!r} was finished already; nothing is trained again")
                 log.of_finished(recipe, folder, result)
             return result
+        weighed = None if task.weighing is None else task.weighing.describe(task.spec)
+        if weighed is not None and fabric.is_global_zero:
+            say(weighed)
         if record is not None and not goes_on and fabric.is_global_zero:
             tell_taken(record, say)
         seed = recipe.train.seed + fabric.global_rank

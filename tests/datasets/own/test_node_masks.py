@@ -80,6 +80,16 @@ def test_columns_of_masks():
     assert from_pyg(data, mask_column=1).split_size("train") == 15
     with pytest.raises(GritError, match=r"columns 0 to 1, got mask_column=2"):
         from_pyg(data, mask_column=2)
+    with pytest.raises(GritError, match="mask_column=1, but its masks have a single column"):
+        from_pyg(divided_graph(), mask_column=1)
+
+
+def test_masks_of_0_and_1():
+    data, counted = divided_graph(), divided_graph()
+    for name in ("train_mask", "val_mask", "test_mask"):
+        counted[name] = counted[name].long()
+    for name in ("train", "val", "test"):
+        assert torch.equal(from_pyg(counted).gather([0], name).y.isnan(), from_pyg(data).gather([0], name).y.isnan())
 
 
 def test_splits_that_are_given_count_whole_graphs():

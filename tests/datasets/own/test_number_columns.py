@@ -78,6 +78,18 @@ class TestTables:
             wanted = np.concatenate(parts).astype(np.float32)
             np.testing.assert_array_equal(store.graph_attr([number])[0], wanted)
 
+    def test_molecules_without_some_descriptor_are_counted(self, tmp_path):
+        rows = [f"{each},{k}.5,{20 + k},1,1" for k, each in enumerate([*SMILES, "[Na+].[Cl-]", "[Pt]"])]
+        said = []
+        store = from_csv(
+            write(tmp_path / "a.csv", *rows), targets="y", features=["temp"], descriptors=["rdkit"], say=said.append
+        )
+        lacking = np.isnan(store.graph_attr(range(8))[:, 1:])
+        assert 0 < lacking.any(1).sum() < 8
+        (told,) = [line for line in said if "lack descriptors" in line]
+        assert told.startswith(f"{lacking.any(1).sum()} molecules lack descriptors, such as ")
+        assert told.split("such as ")[1].split(";")[0] == RDKIT_DESCRIPTORS[int(lacking.any(0).argmax())]
+
     def test_rows_that_cannot_be_used_are_listed(self, tmp_path):
         rows = [f"{each},{k}.5,{20 + k},1,1" for k, each in enumerate(SMILES)]
         path = write(tmp_path / "a.csv", *rows, "CCCC,1.5,warm,1,1", "CCCCC,1.5,2,1,-2")

@@ -257,7 +257,8 @@ def test_bad_requests(tmp_path, options, message):
 def test_no_smiles_column_and_no_readable_row(tmp_path):
     path = write_csv(tmp_path / "t.csv", [("a", 1.5)], ("compound", "y"))
     with pytest.raises(
-        grit.GritError, match="no column called smiles. Name .* with --smiles .*; there are compound, y"
+        grit.GritError,
+        match="no column called smiles. Name .* with --smiles, as in --smiles compound .*; there are compound, y",
     ):
         from_csv(path, targets="y")
     path = write_csv(tmp_path / "t.csv", [("))", 1.5), ("((", 2.5)])

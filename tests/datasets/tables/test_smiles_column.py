@@ -35,7 +35,8 @@ def test_names_of_columns_with_smiles(tmp_path, name):
 @pytest.mark.parametrize("name", ["id", "smilesy", "structures", "molecular weight", "MolWt"])
 def test_names_that_mean_something_else(tmp_path, name):
     with pytest.raises(
-        grit.GritError, match="no column called smiles. Name the one that holds them with --smiles .*; there are"
+        grit.GritError,
+        match="no column called smiles. Name the one that holds them with --smiles, as in --smiles .*; there are",
     ):
         column(tmp_path, f"{name},y")
 

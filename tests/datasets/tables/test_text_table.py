@@ -79,7 +79,7 @@ def test_the_ending_decides_between_separators_that_fit_equally(tmp_path):
         ("utf-8", None),
         ("utf-8-sig", None),
         ("utf-16", "read as UTF-16"),
-        ("cp1252", "not UTF-8 .line 2. and is read as Windows-1252. If names look wrong, save it as UTF-8"),
+        ("cp1252", "not UTF-8 .line 2. and is read as Windows-1252; --encoding names another"),
         ("latin-1", "read as Windows-1252"),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 import grit
 from grit.models import Dgn
 from grit.models.blocks.directions import AGGREGATORS, Arriving
-from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, wake, with_own_norms
 
 LAPLACIAN, DEGREES = "laplacian-unnormalised", [1, 4, 6, 2]
 SMALL = {"walk_steps": 3, "degree_histogram": DEGREES, "num_layers": 2, "hidden_dim": 10, "out_dim": 8}
@@ -57,10 +57,12 @@ def test_by_hand():
     model = with_own_norms(Dgn(SCHEMA, **SMALL, aggregators=names, num_towers=2))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)  # the authors' first weights are small enough to hide a mistake
+    wake(model)
     batch = batch_of(GRAPHS, LAPLACIAN, 3)
     delta = (4 * log(2) + 6 * log(3) + 2 * log(4)) / 13
     with torch.no_grad():
         found = model(batch)
+        assert found.std(0).min() > 0.1
         for number, graph in enumerate(GRAPHS):
             first, stop = batch.graphs.node_ptr[number : number + 2].tolist()
             vector = batch.node_encoding[first:stop, 1]

@@ -58,11 +58,12 @@ def relation(model, which, graph, distance, i, j):
 
 
 @pytest.mark.parametrize("graph", [*small_graphs(4)[1:], path((0, 1), (1, 2), (2, 3), (4, 5), num_nodes=6)])
-def test_a_layer_by_hand(graph):
-    """With every relation between two tokens looked up by itself."""
-    model = model_of()
-    (layer,) = model.layers
-    model.task.data.normal_()
+def test_by_hand(graph):
+    """With every relation between two tokens looked up by itself. Edges reach the task token in the second layer."""
+    model = model_of(num_layers=2)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.5)  # the first weights are small enough to hide a mistake
     n = graph.num_nodes
     nodes = nx.Graph()
     nodes.add_nodes_from(range(n))
@@ -71,20 +72,21 @@ def test_a_layer_by_hand(graph):
     with torch.no_grad():
         found = model(batch_of([graph]))[0]
         x = torch.cat([model.node.embedding.weight[graph.x[:, 0]], model.task])  # (n + 1, 6)
-        q, k, v = (linear(norm(x)).view(n + 1, 2, 3) for linear in (layer.query, layer.key, layer.value))
-        out = torch.zeros(n + 1, 6).double()
-        for i in range(n + 1):
-            for_query, for_key, for_value = (
-                torch.stack([relation(model, which, graph, distance, i, j).view(2, 3) for j in range(n + 1)])
-                for which in range(3)
-            )
-            for head in range(2):
-                score = k[:, head] @ q[i, head] + for_query[:, head] @ q[i, head]
-                score = (score + (for_key[:, head] * k[:, head]).sum(1)) / 3**0.5
-                weights = torch.exp(score) / torch.exp(score).sum()
-                out[i, 3 * head : 3 * head + 3] = weights @ (v[:, head] + for_value[:, head])
-        x = x + layer.out[0](out)
-        x = x + layer.ffn[3](F.gelu(layer.ffn[1](norm(x))))
+        for layer in model.layers:
+            q, k, v = (linear(norm(x)).view(n + 1, 2, 3) for linear in (layer.query, layer.key, layer.value))
+            out = torch.zeros(n + 1, 6).double()
+            for i in range(n + 1):
+                for_query, for_key, for_value = (
+                    torch.stack([relation(model, which, graph, distance, i, j).view(2, 3) for j in range(n + 1)])
+                    for which in range(3)
+                )
+                for head in range(2):
+                    score = k[:, head] @ q[i, head] + for_query[:, head] @ q[i, head]
+                    score = (score + (for_key[:, head] * k[:, head]).sum(1)) / 3**0.5
+                    weights = torch.exp(score) / torch.exp(score).sum()
+                    out[i, 3 * head : 3 * head + 3] = weights @ (v[:, head] + for_value[:, head])
+            x = x + layer.out[0](out)
+            x = x + layer.ffn[3](F.gelu(layer.ffn[1](norm(x))))
     torch.testing.assert_close(found, model.head(norm(x[n])).detach())
 
 

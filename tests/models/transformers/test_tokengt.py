@@ -158,3 +158,17 @@ def test_the_published_numbers_of_parameters():
 def test_heads_that_do_not_divide_the_width_are_refused():
     with pytest.raises(grit.GritError, match="hidden_dim 80 is not divisible by num_heads 7"):
         grit.load_recipe("zinc-tokengt-lap", "model.num_heads=7")
+
+
+@pytest.mark.parametrize("make", [TokenGtLap, TokenGtOrf])
+def test_first_weights(make):
+    """Matrices are drawn with the standard deviation 0.02, biases are 0."""
+    torch.manual_seed(0)
+    model = make(SCHEMA, num_layers=1, hidden_dim=64, ffn_dim=64, num_heads=2)
+    linears = [
+        module for module in model.modules() if isinstance(module, torch.nn.Linear) and module.weight.numel() > 999
+    ]
+    assert len(linears) >= 4
+    for linear in linears:
+        assert linear.weight.std().item() == pytest.approx(0.02, rel=0.1)
+        assert linear.bias is None or not linear.bias.any()

@@ -8,7 +8,7 @@ from grit.errors import GritError
 from grit.models import Transformer
 from grit.recipe.builder import build_model
 from grit.testing import check_model
-from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, with_own_norms
+from tests.models.by_hand import GRAPHS, SCHEMA, batch_of, embed, norm, wake, with_own_norms
 
 
 def attention(module, x):
@@ -34,7 +34,7 @@ def after_layers(model, x):
 
 def build(encoding, walk_steps, **options):
     options = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "encoding_dim": 4} | options
-    return with_own_norms(Transformer(SCHEMA, encoding, walk_steps, **options))
+    return wake(with_own_norms(Transformer(SCHEMA, encoding, walk_steps, **options)))
 
 
 def test_by_hand_without_encoding():
@@ -68,6 +68,7 @@ def test_by_hand_with_frequencies(encoding):
     assert min(graph.num_nodes for graph in GRAPHS) < steps
     with torch.no_grad():
         found = model(batch)
+        assert found.std(0).min() > 1e-3
         for number, graph in enumerate(GRAPHS):
             nodes = slice(int(batch.graphs.node_ptr[number]), int(batch.graphs.node_ptr[number + 1]))
             given = batch.node_encoding[nodes]

@@ -91,10 +91,12 @@ def read_smiles(smiles: str) -> "Mol":
         smiles.encode()
     except UnicodeEncodeError as error:
         raise GritError("not valid SMILES") from error
-    with _rdkit("rdBase").BlockLogs():
+    with rdkit_module("rdBase").BlockLogs():
         if len(smiles) > _SURELY_SMALL:
-            _check_cost(smiles)
-        molecule: Mol | None = _rdkit("Chem").MolFromSmiles(smiles)
+            unchecked = rdkit_module("Chem").MolFromSmiles(smiles, sanitize=False)
+            if unchecked is not None:
+                check_cost(unchecked)
+        molecule: Mol | None = rdkit_module("Chem").MolFromSmiles(smiles)
         if molecule is None:
             raise GritError(_why_unreadable(smiles))
     if molecule.GetNumAtoms() == 0:
@@ -124,11 +126,11 @@ def zinc_graph(molecule: "str | Mol", *, num_labels: int = len(ZINC_ATOMS)) -> A
     Shapes:
         x (n, 1) and edge_attr (E, 1) uint8; edge_index (2, E) int32, each bond followed by its reverse.
     """
-    chem = _rdkit("Chem")
+    chem = rdkit_module("Chem")
     copy = chem.Mol(_parsed(molecule))
     try:
         # Also turns the explicit hydrogen of [nH] into an implicit one: there is no label "N H1".
-        with _rdkit("rdBase").BlockLogs():
+        with rdkit_module("rdBase").BlockLogs():
             chem.Kekulize(copy, clearAromaticFlags=True)
     except chem.MolSanitizeException as error:
         # RDKit's own aromaticity model does not always lead back to a Kekulé structure.
@@ -156,17 +158,17 @@ def zinc_target(molecule: "str | Mol") -> float:
 
 def zinc_terms(molecule: "str | Mol") -> ZincTerms:
     """The three terms of `zinc_target`."""
-    copy = _rdkit("Chem").Mol(_parsed(molecule))  # on which the scores may note what they find
+    copy = rdkit_module("Chem").Mol(_parsed(molecule))  # on which the scores may note what they find
     return ZincTerms(
-        logp=float(_rdkit("Chem.Crippen").MolLogP(copy)),
-        accessibility=float(_sa_scorer(_rdkit("RDConfig").RDContribDir).calculateScore(copy)),
+        logp=float(rdkit_module("Chem.Crippen").MolLogP(copy)),
+        accessibility=float(_sa_scorer(rdkit_module("RDConfig").RDContribDir).calculateScore(copy)),
         cycle=max(0, _longest_basis_cycle(copy) - 6),
     )
 
 
 def murcko_scaffold(molecule: "str | Mol") -> str:
     """The Bemis-Murcko scaffold (ring systems and what links them) as SMILES without stereo; "" where there is no ring."""
-    murcko = _rdkit("Chem.Scaffolds.MurckoScaffold")
+    murcko = rdkit_module("Chem.Scaffolds.MurckoScaffold")
     return str(murcko.MurckoScaffoldSmiles(mol=_parsed(molecule), includeChirality=False))
 
 
@@ -186,23 +188,21 @@ def _parsed(molecule: "str | Mol") -> "Mol":
     return read_smiles(molecule) if isinstance(molecule, str) else molecule
 
 
-def _rdkit(module: str) -> Any:
+def rdkit_module(module: str) -> Any:
+    """A module of RDKit, which is optional."""
     try:
         return importlib.import_module(f"rdkit.{module}")
     except ModuleNotFoundError as error:
         raise GritError("reading molecules needs RDKit: pip install 'torch-grit[mol]'.") from error
 
 
-def _check_cost(smiles: str) -> None:
-    """Raise if a molecule is too large or too dense, by the SMILES as it is written: that takes no time to find out."""
-    molecule = _rdkit("Chem").MolFromSmiles(smiles, sanitize=False)
-    if molecule is None:
-        return
+def check_cost(molecule: "Mol") -> None:
+    """Raise if a molecule that was not sanitised is too large or too dense: that takes no time to find out."""
     # Hydrogens of their own become part of their neighbours; heavy hydrogen stays an atom.
     atoms = sum(atom.GetAtomicNum() != 1 or atom.GetIsotope() > 0 for atom in molecule.GetAtoms())
     if atoms > MAX_ATOMS:
         raise GritError(f"{atoms:,} atoms, at most {MAX_ATOMS:,} are read")
-    components = len(_rdkit("Chem").GetMolFrags(molecule))
+    components = len(rdkit_module("Chem").GetMolFrags(molecule))
     rings = molecule.GetNumBonds() - molecule.GetNumAtoms() + components
     if rings > MAX_RINGS:
         raise GritError(f"{rings:,} rings, at most {MAX_RINGS:,} are read")
@@ -212,7 +212,7 @@ def _check_cost(smiles: str) -> None:
 
 
 def _why_unreadable(smiles: str) -> str:
-    chem = _rdkit("Chem")
+    chem = rdkit_module("Chem")
     molecule = chem.MolFromSmiles(smiles, sanitize=False)
     if molecule is None:
         return "not valid SMILES"
@@ -287,7 +287,7 @@ def _graph(
 
 @cache
 def _morgan_generator() -> Any:
-    return _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=FINGERPRINT_BITS)
+    return rdkit_module("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=2, fpSize=FINGERPRINT_BITS)
 
 
 @cache

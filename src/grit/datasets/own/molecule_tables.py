@@ -31,6 +31,8 @@ from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 
+_AT_A_TIME = 4_096  # molecules whose numbers are looked at together
+
 
 class MoleculeStore(NamedTuple):
     """Molecules as graphs, and the Morgan fingerprint of each in packed bits, (n, 256), if that was asked for."""
@@ -199,6 +201,8 @@ class MoleculeTable:
             _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
         self._remember_groups(seen)
+        if say is not None:
+            _tell_missing_descriptors(made.store, say)
         return made
 
     def _molecule(self, row: TableRow, targets: Targets) -> MoleculeRow:
@@ -422,6 +426,23 @@ def _tell(store: GraphStore, notes: Sequence[Note], say: Callable[[str], None] |
         tell(
             f"{store.manifest.skipped:,} of {store.manifest.rows:,} rows could not be used; store.skipped lists them. "
             f"The first: {shown(first.content)}: {first.reason}"
+        )
+
+
+def _tell_missing_descriptors(store: GraphStore, say: Callable[[str], None]) -> None:
+    """Say how many molecules have no value for some descriptor, as metals have no partial charges."""
+    inputs = store.manifest.inputs
+    if inputs is None or not inputs.descriptors:
+        return
+    first, count, lacking = len(inputs.columns), 0, np.zeros(len(inputs.names), dtype=bool)
+    for start in range(0, len(store), _AT_A_TIME):
+        missing = np.isnan(store.graph_attr(np.arange(start, min(start + _AT_A_TIME, len(store)))))  # (n, F)
+        count += int(missing[:, first:].any(1).sum())
+        lacking |= missing.any(0)
+    if count:
+        name = inputs.names[first + int(lacking[first:].argmax())]
+        say(
+            f"{count:,} molecules lack descriptors, such as {name}; for these the mean of the training molecules stands."
         )
 
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -199,6 +200,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
 
 def _end_with_the_parent() -> None:
     """In a worker: end as soon as the process that started it is gone. One that was killed cannot end its workers itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; what it means is the parent's to say
     parent = multiprocessing.parent_process()
     assert parent is not None
 

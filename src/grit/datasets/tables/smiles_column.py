@@ -1,6 +1,7 @@
 """Which column of a table holds SMILES, by its name."""
 
 import re
+from shlex import quote
 from typing import NamedTuple
 
 from grit.datasets.tables.table import Table, listed
@@ -22,6 +23,8 @@ _NAMES = (
     "molecule",
 )
 
+_LIKELY = re.compile("smi|struct|compound|molecule", re.IGNORECASE)
+
 
 class SmilesColumn(NamedTuple):
     """The column of SMILES, and a sentence about it if others could have been meant."""
@@ -31,16 +34,21 @@ class SmilesColumn(NamedTuple):
 
 
 def smiles_column(table: Table) -> SmilesColumn:
-    """The column that holds SMILES, by its name: one of a list, or one that ends or begins with the word smiles.
+    """The column that holds SMILES: the one that the format names, or by its name.
 
-    Of several the surest name is taken, then the leftmost; the note names the others.
+    That is one of a list, or one that ends or begins with the word smiles. Of several the surest name is taken, then the
+    leftmost; the note names the others.
     """
+    if table.molecules is not None:
+        return SmilesColumn(table.molecules, None)
     ranks = {name: _rank(name) for name in table.header}
     candidates = sorted((name for name, rank in ranks.items() if rank is not None), key=lambda name: ranks[name] or 0)
     if not candidates:
+        likely = next((name for name in table.header if _LIKELY.search(name)), "NAME")
         raise GritError(
-            f"{str(table.path)!r} has no column called smiles. Name the one that holds them with --smiles (smiles= in Python); "
-            f"there are {listed(table.header)}. If these are values, the line with the names of the columns is missing."
+            f"{str(table.path)!r} has no column called smiles. Name the one that holds them with --smiles, as in "
+            f"--smiles {quote(likely)} (smiles= in Python); there are {listed(table.header)}. "
+            "If these are values, the line with the names of the columns is missing."
         )
     name, *others = candidates
     note = (
@@ -49,6 +57,11 @@ def smiles_column(table: Table) -> SmilesColumn:
         else None
     )
     return SmilesColumn(name, note)
+
+
+def is_smiles_name(name: str) -> bool:
+    """Whether a column with this name holds SMILES, by its name."""
+    return _rank(name) is not None
 
 
 def _rank(name: str) -> int | None:

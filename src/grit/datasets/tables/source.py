@@ -27,6 +27,7 @@ class Source:
     Attributes:
         path: The file.
         sha256: Of its bytes as they are, packed or not.
+        lines: How many there are; None if it is packed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,11 +36,13 @@ class Source:
             self._file = check_ordinary(path).open("rb")
             weakref.finalize(self, self._file.close)  # a table that nobody reads to its end is closed, too
             self._state = self._now()
-            digest = hashlib.sha256()
+            digest, lines = hashlib.sha256(), 0
             while block := self._file.read(_BLOCK):
                 digest.update(block)
+                lines += block.count(b"\n")
             self.sha256 = digest.hexdigest()
             self._is_packed = self._from_start().read(2) == _GZIP
+            self.lines = None if self._is_packed else lines
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -63,6 +66,7 @@ class Source:
         if not self._is_packed:
             return self._from_start()
         out = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (as long as the table)
+        weakref.finalize(self, out.close)
         with self.reading():
             packed = self.stream()
             while block := packed.read(_BLOCK):

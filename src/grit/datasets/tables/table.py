@@ -18,12 +18,37 @@ _QUOTED = 1000  # characters of cells that a reason repeats, because they have n
 _KEPT_TOGETHER = 512
 
 
+class ReadOptions(NamedTuple):
+    """What a user says about a file; None is recognised.
+
+    Attributes:
+        separator: Between the cells of a text table: a character, or ``tab``.
+        encoding: Of a text file, as Python names it, such as ``utf-8`` or ``cp1252``.
+        sheet: Of a workbook, its name or its number from 1.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+
+
+NO_OPTIONS = ReadOptions()
+
+
 class Record(NamedTuple):
-    """The fields of a row, the line of the file on which it begins, and what is wrong with it."""
+    """The fields of a row, and what is wrong with it.
+
+    Attributes:
+        line: The line of the file on which it begins, or the row of a sheet.
+        fields: As text; where the row is short, or cannot be read, fewer than the header has.
+        reason: What is wrong with the whole row, if so.
+        unusable: What is wrong with single cells: the number of the column, from 0, and a reason.
+    """
 
     line: int
     fields: list[str]
     reason: str | None
+    unusable: tuple[tuple[int, str], ...] = ()
 
 
 class TableRow(NamedTuple):
@@ -62,17 +87,23 @@ class Table(ABC):
     Args:
         path: The file, possibly gzipped.
         columns: Those that are needed; each must be there exactly once.
+        options: What the user says about the file.
 
     Attributes:
         path: The file.
         header: The names of all columns.
         columns: The names of those that are needed.
+        molecules: The column of SMILES, where the format says which it is.
+        titles: The column of titles, where the format has them beside the columns.
         notes: Sentences about what was recognised, where a user may have meant something else.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, columns: Sequence[str] = (), options: ReadOptions = NO_OPTIONS) -> None:
         self.path = path
+        self.options = options
         self.notes: list[str] = []
+        self.molecules: str | None = None
+        self.titles: str | None = None
         self._source = Source(path)
         self._is_read = False
         self.header = self._open(self._source)
@@ -98,6 +129,10 @@ class Table(ABC):
         """Of all bytes of the file as it is, packed or not."""
         return self._source.sha256
 
+    def expected_rows(self) -> int | None:
+        """About how many rows there are, where that can be told before they are read."""
+        return None
+
     def records(self) -> Iterator[Record]:
         """All rows with all their fields, as they stand; they can be read once."""
         if self._is_read:
@@ -116,10 +151,13 @@ class Table(ABC):
         if record.reason is None and not any(field.strip() for field in fields):
             return TableRow(number, record.line, dict.fromkeys(self.columns, ""), "empty line")
         cells = {column: fields[at].strip() if at < len(fields) else "" for column, at in self._places.items()}
-        return TableRow(number, record.line, cells, record.reason or self._reason(fields, cells))
+        return TableRow(number, record.line, cells, record.reason or self._reason(record, cells))
 
-    def _reason(self, fields: list[str], cells: dict[str, str]) -> str | None:
-        width = len(self.header)
+    def _reason(self, record: Record, cells: dict[str, str]) -> str | None:
+        fields, width = record.fields, len(self.header)
+        for place, reason in record.unusable:
+            if place in self._places.values():
+                return f"{self.header[place]!r}: {reason}"
         if len(fields) != width:
             extra = ", ".join(field for field in fields[width:] if field.strip())
             extra = f"; too many: {extra[:_QUOTED]}{'...' if len(extra) > _QUOTED else ''}" if extra else ""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from grit.datasets.tables.source import Source
+from grit.errors import GritError
 
 MAX_CHARACTERS = 10_000_000  # of a line
 _LINE_ENDS = ("\n", "\r")
@@ -36,6 +37,18 @@ class Encoding(NamedTuple):
     note: str | None
 
 
+def encoding_of(source: Source, asked: str | None = None) -> Encoding:
+    """The encoding that a user names, or the one that is recognised."""
+    if asked is None:
+        return recognise_encoding(source)
+    try:
+        name = codecs.lookup(asked).name
+        "".encode(name)
+    except LookupError:  # an unknown name, or one that does not turn text into bytes
+        raise GritError(f"--encoding {asked!r} is unknown; expected e.g. utf-8, utf-16, cp1252 or latin-1.") from None
+    return Encoding("utf-8-sig" if name == "utf-8" else name, None)
+
+
 def recognise_encoding(source: Source) -> Encoding:
     """The encoding of a file of text, from its beginning and from all of its bytes."""
     with source.reading():
@@ -48,7 +61,7 @@ def recognise_encoding(source: Source) -> Encoding:
             if first.startswith(mark):
                 if name is None:
                     raise source.unreadable("it is UTF-32 text. Save it as UTF-8")
-                return Encoding(name, f"{source.path.name} is read as UTF-16.")
+                return Encoding(name, f"{source.path.name} is read as UTF-16 (--encoding names another).")
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
             while first:
@@ -84,7 +97,7 @@ def _other_encoding(source: Source) -> Encoding:
             )
     return Encoding(
         "cp1252",
-        f"{source.path.name} is not UTF-8 (line {other}) and is read as Windows-1252. If names look wrong, save it as UTF-8.",
+        f"{source.path.name} is not UTF-8 (line {other}) and is read as Windows-1252; --encoding names another.",
     )
 
 

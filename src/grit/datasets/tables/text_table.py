@@ -8,7 +8,7 @@ from itertools import chain, islice
 from grit.datasets.tables.records import read_records
 from grit.datasets.tables.source import Source
 from grit.datasets.tables.table import Record, Table
-from grit.datasets.tables.text_lines import read_lines, recognise_encoding
+from grit.datasets.tables.text_lines import encoding_of, read_lines
 from grit.errors import GritError
 from grit.files.spreadsheet import unguarded
 
@@ -29,7 +29,7 @@ class TextTable(Table):
     """
 
     def _open(self, source: Source) -> list[str]:
-        encoding = recognise_encoding(source)
+        encoding = encoding_of(source, self.options.encoding)
         if encoding.note:
             self.notes.append(encoding.note)
         self._lines = read_lines(source, encoding)
@@ -43,11 +43,12 @@ class TextTable(Table):
             )
         usual = "\t" if {".tsv", ".tab"} & {suffix.lower() for suffix in self.path.suffixes} else ","
         sample = list(self._sample())
-        self.delimiter = named or recognise_separator(first, sample, usual)
+        asked = separator_named(self.options.separator)
+        self.delimiter = asked or named or recognise_separator(first, sample, usual)
         self._lines = chain(sample, self._lines)
-        if self.delimiter != usual:
+        if self.delimiter not in (usual, asked):
             what = SEPARATORS.get(self.delimiter, repr(self.delimiter))
-            self.notes.append(f"{self.path.name}: columns are separated by {what}.")
+            self.notes.append(f"{self.path.name}: columns are separated by {what} (--separator names another).")
         try:
             header = next(csv.reader([first], delimiter=self.delimiter, strict=True), [])
         except csv.Error as error:
@@ -69,9 +70,23 @@ class TextTable(Table):
             if size > _LOOKED_AT_CHARACTERS:
                 return
 
+    def expected_rows(self) -> int | None:
+        """As many as there are lines."""
+        return self._source.lines
+
     def _records(self) -> Iterator[Record]:
         for record in read_records(self._lines, self.delimiter, len(self.header), self._first):
             yield record._replace(fields=[unguarded(field) if field[:1] == "'" else field for field in record.fields])
+
+
+def separator_named(name: str | None) -> str | None:
+    """The separator that a user names: a character, or the word tab."""
+    if name is None:
+        return None
+    separator = "\t" if name.lower() in ("tab", "\\t") else name
+    if len(separator) != 1 or separator in '"\r\n':
+        raise GritError(f"--separator is one character, such as ; or the word tab, got {name!r}.")
+    return separator
 
 
 def recognise_separator(header: str, sample: Sequence[str], usual: str) -> str:
