@@ -23,7 +23,7 @@ def test_train_evaluate_and_predict(command, store, tmp_path):
     result = json.loads((run / "result.json").read_text())
     for split in ("val", "test"):
         measured = json.loads(command("evaluate", run, "--split", split, "--json"))
-        assert measured["accuracy"] == pytest.approx(result[split]["accuracy"])
+        assert measured["metrics"]["accuracy"] == pytest.approx(result[split]["accuracy"])
     assert "60 rows, 0 without a prediction" in command("predict", run, store, "-o", out)
     with out.open() as file:
         assert [line["node"] for line in csv.DictReader(file)] == [str(node) for node in range(60)]

@@ -14,7 +14,7 @@ from grit.datasets.own.task_inference import TaskKind
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
 from grit.training.fit import fit as fit_table
-from grit.training.fit import fit_folder
+from grit.training.fit_folder import fit_folder
 from grit.training.run_folder import RunFolder
 from grit.training.train import RunOptions
 from tests.training.small import SMALL
@@ -135,7 +135,8 @@ def test_what_a_killed_build_left_goes(tmp_path):
     (run / "model" / "result.json").unlink()
     (run / ".data.building-0123" / "replaced").mkdir(parents=True)
     fit(table, run, resume=True)
-    assert sorted(path.name for path in run.iterdir()) == [".lock", "data", "model"]
+    files = {"calibration.json", "comparison.json", "fit.json", "neighbours.npz", "predictions.csv"}
+    assert {path.name for path in run.iterdir()} == {".lock", "data", "model", *files}
 
 
 def test_what_was_learned_is_neither_overwritten_nor_deleted(tmp_path):

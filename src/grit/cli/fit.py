@@ -37,6 +37,8 @@ def fit(
     patience: Annotated[
         int | None, typer.Option(min=1, help="End after so many epochs without a better validation result.")
     ] = None,
+    ensemble: Annotated[int, typer.Option(min=1, help="Models with different seeds, used together.")] = 1,
+    confidence: Annotated[float, typer.Option(help="Of intervals and sets of predictions.")] = 0.9,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/DATA]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and shuffling.")] = 0,
     resume: Resume = False,
@@ -57,6 +59,7 @@ def fit(
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
+    from grit.training.fit_folder import FitPlan
     from grit.training.train import RunOptions
 
     named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
@@ -79,6 +82,7 @@ def fit(
             folder,
             preset=preset,
             overrides=changes,
+            plan=FitPlan(ensemble=ensemble, confidence=confidence),
             resume=resume,
             with_forest=forest,
             options=RunOptions(device, num_workers=workers, compile_model=compile_model, log=tuple(log or ())),
@@ -90,4 +94,4 @@ def fit(
         print(json_text({**result, "constant": found.constant, "forest": found.forest, "skipped": skipped}))
         return
     print_comparison(result["metric"], found)
-    say(f"Next: grit predict {folder / 'model'} INPUT.csv -o OUT.csv")
+    say(f"Next: grit predict {folder} INPUT.csv -o OUT.csv")

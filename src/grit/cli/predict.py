@@ -23,6 +23,9 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="No longer needed: they are always written.")
     ] = False,
+    confidence: Annotated[
+        float | None, typer.Option(help="Of intervals and sets, such as 0.8 [default: that of the fit]")
+    ] = None,
     resume: Resume = False,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -64,6 +67,7 @@ def predict(
                 source,
                 out,
                 smiles=smiles,
+                confidence=confidence,
                 options=ReadOptions(separator, encoding, sheet),
                 resume=resume,
                 processes=processes or None,

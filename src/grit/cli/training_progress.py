@@ -41,9 +41,9 @@ def watching(metric: str, *, quiet: bool = False) -> "Iterator[Callable[[Event],
             elapsed = bar.tasks[0].elapsed or 1e-9
             bar.update(
                 task,
-                total=event.epochs * event.batches,
-                completed=event.epoch * event.batches + event.batch,
-                description=f"epoch {event.epoch + 1}/{event.epochs}",
+                total=event.members * event.epochs * event.batches,
+                completed=(event.member * event.epochs + event.epoch) * event.batches + event.batch,
+                description=_where(event),
                 note=f"loss {mean:.4f}  {best}  {graphs / elapsed:.0f} graphs/s",
             )
 
@@ -54,8 +54,14 @@ def _lines(metric: str, quiet: bool) -> "Callable[[Event], None]":
     def watch(event: "Event") -> None:
         if event.metrics and not quiet:
             print(
-                f"epoch {event.epoch + 1}/{event.epochs}: loss {event.loss:.4f}, val {metric} {event.metrics[metric]:.4f}",
+                f"{_where(event)}: loss {event.loss:.4f}, val {metric} {event.metrics[metric]:.4f}",
                 file=sys.stderr,
             )
 
     return watch
+
+
+def _where(event: "Event") -> str:
+    """Which epoch it is, and of which model where there are several."""
+    model = f"model {event.member + 1}/{event.members}, " if event.members > 1 else ""
+    return f"{model}epoch {event.epoch + 1}/{event.epochs}"

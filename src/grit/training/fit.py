@@ -1,8 +1,8 @@
 """From a table of SMILES to a trained predictor, with simple predictors beside it for comparison."""
 
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,19 +11,25 @@ import numpy as np
 from grit.datasets.own.molecule_tables import MoleculeStore, MoleculeTable
 from grit.datasets.pipeline.write_store import RowProgress
 from grit.errors import GritError
+from grit.files.whole_file import write_text
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema
 from grit.graphs.store import GraphStore
 from grit.graphs.store_format import read_manifest
-from grit.graphs.store_place import tidy
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
+from grit.training.calibration import calibrated
+from grit.training.conformal import check_confidence
 from grit.training.device import check_device
+from grit.training.fit_folder import COMPARISON, FitPlan, FitRecord, check_same_plan, fit_folder, has_models
 from grit.training.forest import constant_outputs, forest_outputs
+from grit.training.held_out import coverage, held_out_splits, write_predictions
 from grit.training.loggers import RunLog
 from grit.training.loop import Event
-from grit.training.run_folder import LOCK, RunFolder, refuse_others
-from grit.training.train import RunOptions, refuse_several_processes, train
+from grit.training.members import Member, check_members, members_of, train_members
+from grit.training.neighbours import Neighbours
+from grit.training.predictor import Predictor, load_run
+from grit.training.train import RunOptions, refuse_several_processes
 
 _MADE_BY = "fit"
 
@@ -50,6 +56,7 @@ def fit(
     *,
     preset: str = "default",
     overrides: Sequence[str] = (),
+    plan: FitPlan | None = None,
     resume: bool = False,
     with_forest: bool = True,
     options: RunOptions | None = None,
@@ -60,18 +67,19 @@ def fit(
     """Train a predictor on a table of molecules, and compare it with simple ones on its test split.
 
     Args:
-        table: The table. Its seed is that of the model, too.
-        run: The run folder: the table becomes a store in ``data``, the model is in ``model``.
+        table: The table. Its seed is that of the first model, too.
+        run: The folder of the fit, see `grit.training.fit_folder`.
         preset: ``fast``, ``default`` or ``paper``.
         overrides: Changes to the preset.
+        plan: How many models; one if not given.
         resume: Whether to go on with an existing folder.
         with_forest: Whether to compare with a random forest on fingerprints.
         options: Device, workers, loggers.
         reading: Entered while molecules are read; gives what is told the number of rows done.
-        watching: Called with the name of the metric and entered while the model is trained; gives what is told of every step.
+        watching: Called with the name of the metric and entered while models are trained; gives what is told of every step.
         say: Told of what the user should know, a sentence at a time.
     """
-    options = RunOptions() if options is None else options
+    options, plan = options or RunOptions(), plan or FitPlan()
     refuse_several_processes(
         "grit fit runs in one process: start it without torchrun. To train with several, make a store of the table "
         "(grit.datasets.from_csv(..., out=STORE)), then start grit train own-default dataset=STORE with torchrun."
@@ -79,25 +87,121 @@ def fit(
     # An error in any of these before the work, not after it.
     check_device(options.device)
     RunLog(options.log)
+    check_confidence(plan.confidence)
     schema = GraphSchema(node=OGB_ATOM, edge=OGB_BOND)
     recipe = preset_recipe(preset, schema, f"train.seed={table.seed}", *overrides, dataset=str(run / "data"))
     with fit_folder(run, resume=resume):
+        check_same_plan(run, plan)
         with reading or nullcontext() as progress:
-            store, fingerprints = _prepared(table, run, with_forest, progress, say)
+            store, fingerprints = _prepared(table, run, progress, say)
         sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
         say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
         if store.manifest.skipped:
             say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
+        members = members_of(plan, recipe.train.seed)
+        check_members(members, store)
+        _record(table, store, plan, members, preset, overrides).write(run)
         with watching(recipe.task(store.task).metric) if watching else nullcontext() as watch:
-            result = train(recipe, run / "model", store=store, resume=resume, options=options, watch=watch, say=say)
-        if with_forest and fingerprints is None:  # the molecules were read by an earlier process
+            results = train_members(members, recipe, run, store, resume=resume, options=options, watch=watch, say=say)
+        if fingerprints is None:  # the molecules were read by an earlier process
             fingerprints = table.fingerprints_of(store)
-        compared = compare(store, result.get("test", {}), fingerprints, table.seed)
+        result = finish(run, store, table.smiles_of(store), fingerprints, members, results, plan, options.device, say)
+        compared = compare(store, result.get("test", {}), fingerprints if with_forest else None, table.seed)
+        write_text(run / COMPARISON, json.dumps(compared._asdict(), indent=1) + "\n")
     return FitResult(result, compared, store.manifest.skipped)
 
 
+def finish(
+    run: Path,
+    store: GraphStore,
+    smiles: Sequence[str],
+    fingerprints: Array,
+    members: Sequence[Member],
+    results: Sequence[dict[str, Any]],
+    plan: FitPlan,
+    device: str,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Predict what was held out, write all that rests on it, and give the result.
+
+    Args:
+        run: The folder of the fit.
+        store: The molecules.
+        smiles: Of each.
+        fingerprints: Of each, packed.
+        members: The models.
+        results: What each was trained to.
+        plan: What was asked for.
+        device: Where to compute.
+        say: Told of what the user should know.
+    """
+    trained = [load_run(run / member.name) for member in members]
+    where = "cpu" if device == "auto" else device
+    predictor = Predictor(*trained[0], where, others=trained[1:])
+    held = held_out_splits(predictor, store)
+    learned_from, result = store.split("train"), dict(results[0])
+    if len(members) > 1:
+        test = held.of("test")
+        figures = Task(trained[0].data.task).metrics(test.outputs, test.truth) if len(test.parts) else {}
+        result = {
+            **result,
+            **({"test": figures} if figures else {}),
+            "val": Task(trained[0].data.task).metrics(held.of("val").outputs, held.of("val").truth),
+            "seconds": sum(each["seconds"] for each in results),
+            "members": [{"folder": each.name, **found} for each, found in zip(members, results, strict=True)],
+        }
+    known = held.of("val")
+    found = calibrated(store.task, known.outputs, known.spread, known.truth, plan.confidence, "validation")
+    few = found.too_few(store.task, plan.confidence)
+    if few:
+        say(few)
+    write_predictions(run, store, smiles, held, found)
+    Neighbours.of(fingerprints[learned_from], store.rows[learned_from]).write(run)
+    found.write(run)
+    covered = coverage(store.task, held.of("test"), found) if "test" in held.parts else None
+    if covered is not None and not few:
+        what = "intervals" if store.task.kind == "regression" else "sets"
+        say(f"{plan.confidence:.0%} {what} from the validation molecules cover {covered:.1%} of the test values")
+        result["coverage"] = covered
+    return result
+
+
+def _record(
+    table: MoleculeTable,
+    store: GraphStore,
+    plan: FitPlan,
+    members: Sequence[Member],
+    preset: str,
+    overrides: Sequence[str],
+) -> FitRecord:
+    return FitRecord(
+        members=tuple(member.name for member in members),
+        ensemble=plan.ensemble,
+        folds=plan.folds,
+        repeats=plan.repeats,
+        asked={
+            "table": table.path.name,
+            "targets": table.targets,
+            "task": table.task,
+            "split": table.split,
+            "seed": table.seed,
+            "preset": preset,
+            "overrides": list(overrides),
+            "confidence": plan.confidence,
+        },
+        inferred={
+            "smiles": table.smiles,
+            "task": store.task.kind,
+            "classes": store.task.classes,
+            "molecules": len(store),
+            "skipped": store.manifest.skipped,
+            "splits": {name: int(part.size) for name, part in store.splits.items()},
+        },
+    )
+
+
 def _prepared(
-    table: MoleculeTable, run: Path, with_fingerprints: bool, progress: RowProgress | None, say: Callable[[str], None]
+    table: MoleculeTable, run: Path, progress: RowProgress | None, say: Callable[[str], None]
 ) -> MoleculeStore:
     """The table as a store inside the run folder.
 
@@ -105,7 +209,7 @@ def _prepared(
     model has been trained on it, or another command made it: then that is an error.
     """
     out = run / "data"
-    trained = RunFolder(run / "model").has_work(resume=True)
+    trained = has_models(run)
     if trained or out.exists():
         try:
             store = GraphStore.open(out)
@@ -116,32 +220,7 @@ def _prepared(
             _check_made_by_fit(out)
         else:
             return MoleculeStore(store, None)
-    return table.to_store(
-        out, overwrite=True, made_by=_MADE_BY, with_fingerprints=with_fingerprints, progress=progress, say=say
-    )
-
-
-@contextmanager
-def fit_folder(run: Path, *, resume: bool) -> Iterator[None]:
-    """Hold the folder of a fit: its table as a store in ``data``, its model in ``model``.
-
-    Whatever a kill leaves can be gone on with, or begun again if nothing was learned yet. A folder that was made here and
-    in which nothing was learned is removed if the fit fails, so that the corrected command finds none.
-    """
-    folder, model = RunFolder(run), RunFolder(run / "model")
-    is_new = folder.state() == "new" and not run.exists()
-    if not is_new:
-        names = {path.name for path in run.iterdir()} - {LOCK, "data", "model"}
-        refuse_others(run, sorted(name for name in names if not name.startswith(".data.building-")))
-    model.has_work(resume=resume)
-    with folder.held():
-        tidy(run / "data")  # of a build that was killed after its store was in place
-        try:
-            yield
-        except BaseException:
-            if is_new and model.state() in ("new", "begun"):
-                shutil.rmtree(run, ignore_errors=True)
-            raise
+    return table.to_store(out, overwrite=True, made_by=_MADE_BY, with_fingerprints=True, progress=progress, say=say)
 
 
 def _check_made_by_fit(out: Path) -> None:

@@ -62,7 +62,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class Event:
-    """What a watcher is told: after a step, or (with ``metrics``) after an epoch."""
+    """What a watcher is told: after a step, or (with ``metrics``) after an epoch; of model ``member``, from 0, of ``members``."""
 
     epoch: int
     epochs: int
@@ -71,6 +71,8 @@ class Event:
     graphs: int
     loss: float
     metrics: dict[str, float] = field(default_factory=dict)
+    member: int = 0
+    members: int = 1
 
 
 class _Carried:

@@ -48,6 +48,7 @@ def predict_table(
     out: Path,
     *,
     smiles: str | None = None,
+    confidence: float | None = None,
     options: ReadOptions = NO_OPTIONS,
     resume: bool = False,
     processes: int | None = None,
@@ -65,6 +66,7 @@ def predict_table(
         path: A table of any format that `grit.datasets.tables.formats.open_table` reads.
         out: The new table, in the format of its ending, written whole or not at all.
         smiles: Column of SMILES; found by its name if not given.
+        confidence: Of intervals and sets; that of the fit if not given.
         options: What the user says about the file.
         resume: Whether to go on where the last attempt was stopped.
         processes: How many convert molecules; all processors if not given.
@@ -84,7 +86,7 @@ def predict_table(
     column = found.name
     _check_features(predictor, table)
     table.need([column, *predictor.columns])
-    names = prediction_columns(predictor.task.spec)
+    names = predictor.output_columns()
     taken = [name for name in (*names, NOTE) if name in table.header]
     if taken:
         raise GritError(f"{str(path)!r} has a column {taken[0]!r} already; rename it.")
@@ -99,6 +101,7 @@ def predict_table(
         "table": table.sha256,
         "model": predictor.weights_digest(),
         "column of SMILES": column,
+        "confidence": str(confidence),
         "way to read the table": repr(tuple(options)),
         "set of columns": "\n".join(header),
         "size of pieces": str(ROWS_PER_PIECE),
@@ -109,7 +112,8 @@ def predict_table(
             expect(table.expected_rows())
         if progress is not None and done.count:
             progress(done.count)
-        for piece in _predicted_pieces(predictor, table, column, done.count, processes or default_processes()):
+        pieces = _predicted_pieces(predictor, table, column, done.count, processes or default_processes(), confidence)
+        for piece in pieces:
             done.append(piece)
             if progress is not None:
                 progress(len(piece.rows))
@@ -127,11 +131,11 @@ def predict_table(
 
 
 def _predicted_pieces(
-    predictor: Predictor, table: Table, column: str, skipped: int, processes: int
+    predictor: Predictor, table: Table, column: str, skipped: int, processes: int, confidence: float | None
 ) -> Iterator[Finished]:
     """The rows of a table with predictions beside them, without the first of them, which were done before."""
     imputed: dict[int, str] = {}
-    names, width = prediction_columns(predictor.task.spec), len(table.header)
+    names, width = predictor.output_columns(), len(table.header)
 
     def rows() -> Iterator[tuple[Record, MoleculeRow]]:
         for number, record in enumerate(table.records()):
@@ -147,11 +151,15 @@ def _predicted_pieces(
     converted = in_order(_Convert(predictor.featurise()), batched(rows(), ROWS_PER_PIECE), processes)
     for records, piece in converted:
         reasons = {each.line: each.reason for each in piece.skipped}
-        cells = prediction_cells(predictor.task.spec, Predictions(predictor.predict_piece(piece)))
+        found = predictor.predictions_of(piece, confidence)
+        cells, own_notes = prediction_cells(predictor.task.spec, found), iter(found.notes)
         finished = []
         for line, fields, *_ in records:
-            note = imputed.pop(line, "")
-            values = [*[""] * len(names), reasons[line]] if line in reasons else [*next(cells), note]
+            blanks = imputed.pop(line, "")
+            if line in reasons:
+                values = [*[""] * len(names), reasons[line]]
+            else:
+                values = [*next(cells), "; ".join(each for each in (blanks, next(own_notes, "")) if each)]
             finished.append([*(fields + [""] * width)[:width], *values])
         yield Finished(finished, len(reasons))
 

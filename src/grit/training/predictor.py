@@ -4,7 +4,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.batches.sampling import batches_within_budget
 from grit.datasets.molecules.smiles import MAX_ATOMS, why_no_smiles
-from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, batched
+from grit.datasets.pipeline.featurise_rows import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched
 from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
 from grit.graphs.convert import pack, pack_chunk
@@ -25,22 +25,51 @@ from grit.learning.task import Task
 from grit.models.grit import Grit
 from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
+from grit.training.calibration import Calibration, read_calibration, with_intervals, with_temperature
 from grit.training.checkpoint import previous, read_checkpoint, read_last
+from grit.training.conformal import check_confidence
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
+from grit.training.fit_folder import fitted_models
 from grit.training.loop import load_weights
-from grit.training.output_columns import class_numbers
+from grit.training.neighbours import Neighbours, read_neighbours
+from grit.training.output_columns import class_numbers, prediction_columns
+from grit.training.predictions import Predictions, joined, spread_out
 from grit.training.run_folder import RunData, RunFolder
 
 
+class Trained(NamedTuple):
+    """One trained network, its recipe, and what it was trained on."""
+
+    network: nn.Module
+    recipe: Recipe
+    data: RunData
+
+
 def load(path: str | Path, device: str = "cpu") -> "Predictor":
-    """A trained predictor from a run folder, or from a checkpoint file inside one.
+    """A trained predictor from the folder of a fit, from a run folder, or from a checkpoint file inside one.
 
     Args:
-        path: The run folder (its best epoch is used), or ``RUN/checkpoints/last.safetensors`` and the like.
+        path: The folder of a fit, whose models are used together; a run folder (its best epoch is used); or
+            ``RUN/checkpoints/last.safetensors`` and the like.
         device: Where to compute.
     """
     path = Path(path)
+    folders = fitted_models(path) if path.is_dir() else None
+    if folders is None:
+        return Predictor(*load_run(path), device)
+    first, *others = map(load_run, folders)
+    return Predictor(
+        *first,
+        device,
+        others=others,
+        calibration=read_calibration(path, first.data.task),
+        neighbours=read_neighbours(path),
+    )
+
+
+def load_run(path: Path) -> Trained:
+    """The network of a run folder (its best epoch), or of a checkpoint file inside one."""
     if path.is_file():
         folder = RunFolder.open(path.parent.parent)
         checkpoint = read_checkpoint(path)
@@ -54,11 +83,20 @@ def load(path: str | Path, device: str = "cpu") -> "Predictor":
     recipe, data = folder.recipe(), folder.data()
     network = build_model(recipe, data.graphs, statistics=data.statistics)
     load_weights(network, checkpoint.under("model."), str(path))
-    return Predictor(network, recipe, data, device)
+    return Trained(network, recipe, data)
 
 
 class Predictor:
-    """A trained model with all that it needs to read molecules or graphs.
+    """A trained model, or several whose mean is predicted, with all that it needs to read molecules or graphs.
+
+    Args:
+        network: The model.
+        recipe: What it was trained with.
+        data: What it was trained on.
+        device: Where to compute.
+        others: Further models of the same kind.
+        calibration: What intervals, sets and temperatures rest on, where that is known.
+        neighbours: The training molecules, where these are known.
 
     Attributes:
         recipe: What it was trained with.
@@ -67,12 +105,46 @@ class Predictor:
         spec: How its batches are made.
     """
 
-    def __init__(self, network: nn.Module, recipe: Recipe, data: RunData, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        recipe: Recipe,
+        data: RunData,
+        device: str = "cpu",
+        *,
+        others: Sequence[Trained] = (),
+        calibration: Calibration | None = None,
+        neighbours: Neighbours | None = None,
+    ) -> None:
         check_device(device)
-        self.network = network.to(device).eval()
+        for other in others:
+            if other.recipe.batch_spec() != recipe.batch_spec() or (other.data.graphs, other.data.task) != (
+                data.graphs,
+                data.task,
+            ):
+                raise GritError("the models of an ensemble must read and predict the same; these do not.")
+        self._members = [
+            (each.network.to(device).eval(), Task(each.data.task, np.array(each.data.mean), np.array(each.data.scale)))
+            for each in (Trained(network, recipe, data), *others)
+        ]
         self.recipe, self.data, self.spec = recipe, data, recipe.batch_spec()
         self.device = torch.device(device)
-        self.task = Task(data.task, np.array(data.mean), np.array(data.scale))
+        self.task = self._members[0][1]
+        self.calibration, self.neighbours = calibration, neighbours
+
+    @property
+    def num_members(self) -> int:
+        """How many models there are."""
+        return len(self._members)
+
+    @property
+    def network(self) -> nn.Module:
+        """The model, if there is one."""
+        if len(self._members) > 1:
+            raise GritError(
+                f"this needs a single model, and there are {len(self._members)} here. Name one of them: RUN/models/0."
+            )
+        return self._members[0][0]
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -94,7 +166,30 @@ class Predictor:
             (n, num_outputs) for graphs. For nodes and edges a list with an array for each graph. A SMILES that cannot be read,
             or an entry that is not text, gives NaN, and one warning names them by their place in the list, from 0.
         """
-        return self._apply(items, lambda batch: predict_batch(self.network, self.task, batch)[0])
+        return self._apply(items, self._outputs)
+
+    def predictions(self, smiles: Sequence[str], confidence: float | None = None) -> Predictions:
+        """Predictions for molecules, and how sure they are.
+
+        Args:
+            smiles: What to predict. One that cannot be read gives NaN, and the reason is its note.
+            confidence: Of intervals and sets; that of the fit if not given.
+        """
+        self.check_smiles_suffice()
+        featurise, rows = self.featurise(), []
+        for number, each in enumerate(smiles):
+            rows.append(MoleculeRow(number, str(each), (), why_no_smiles(each), number))
+        parts = []
+        for group in batched(rows, ROWS_PER_PIECE):
+            piece = featurise(group)
+            reasons = {each.line: each.reason for each in piece.skipped}
+            places = np.array([-1 if row.row in reasons else 0 for row in group])
+            places[places == 0] = np.arange((places == 0).sum())
+            found = self.predictions_of(piece, confidence)
+            parts.append(spread_out(found, places, [reasons.get(row.row, "") for row in group]))
+        if not parts:
+            raise GritError("there is nothing to predict: the list is empty.")
+        return joined(parts)
 
     def predict_classes(self, items: Sequence[str] | Sequence[Data]) -> list[str]:
         """Name of the likeliest class of each graph."""
@@ -104,9 +199,9 @@ class Predictor:
 
     def embed(self, items: Sequence[str] | Sequence[Data]) -> Any:
         """The representation that the head reads, (n, D) for graphs, NaN for unreadable SMILES."""
-        if not isinstance(self.network, Grit):
-            raise GritError(f"embed is for GRIT; this run trained {self.recipe.model.name!r}.")
         network = self.network
+        if not isinstance(network, Grit):
+            raise GritError(f"embed is for GRIT; this run trained {self.recipe.model.name!r}.")
         return self._apply(items, lambda batch: network.embed(batch).cpu().numpy())
 
     def evaluate(self, store: GraphStore, split: str = "test") -> dict[str, float]:
@@ -119,17 +214,28 @@ class Predictor:
 
         Of a store whose nodes are divided (`GraphStore.divides_nodes`) those of the split's nodes.
         """
-        found = [(outputs, targets) for _, outputs, targets in self.predict_batches(store, split)]
-        outputs, targets = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        members, targets = self.predict_members(store, split)
+        return self._at_temperature(members.mean(0)), targets
+
+    def predict_members(self, store: GraphStore, split: str | None = None) -> tuple[Array, Array]:
+        """As `predict_store`, but with the outputs of every model, (S, R, O), before any temperature."""
+        found = [(outputs, targets) for _, outputs, targets in self._member_batches(store, split)]
+        outputs = np.concatenate([each for each, _ in found], axis=1)
+        targets = np.concatenate([each for _, each in found])
         if split is not None and store.divides_nodes:
             counted = store.in_split(store.split(split), split)
-            outputs, targets = outputs[counted], targets[counted]
+            outputs, targets = outputs[:, counted], targets[counted]
         return outputs, targets
 
     def predict_batches(
         self, store: GraphStore, split: str | None = None
     ) -> Iterator[tuple[PackedGraphs, Array, Array]]:
         """Batch by batch: graphs, outputs and targets of all their nodes, targets outside the split being NaN."""
+        for graphs, outputs, targets in self._member_batches(store, split):
+            yield graphs, self._at_temperature(outputs.mean(0)), targets
+
+    def _member_batches(self, store: GraphStore, split: str | None) -> Iterator[tuple[PackedGraphs, Array, Array]]:
+        """As `predict_batches`, with the outputs of every model, (S, R, O)."""
         if store.schema != self.data.graphs:
             raise GritError(
                 f"the store {store.name!r} has other features or targets than the run was trained on: nodes {store.schema.node}, "
@@ -146,14 +252,29 @@ class Predictor:
         )
         for batch in loader:
             with torch.no_grad():
-                yield batch.graphs, *predict_batch(self.network, self.task, batch.to(self.device))
+                on_device = batch.to(self.device)
+                targets = np.zeros((0, 0)) if on_device.y is None else on_device.y.cpu().numpy()
+                outputs = self._member_outputs(on_device)
+                yield batch.graphs, outputs, targets if on_device.y is not None else np.zeros((outputs.shape[1], 0))
+
+    def _member_outputs(self, batch: PairBatch) -> Array:
+        """(S, R, O)."""
+        return np.stack([predict_batch(network, task, batch)[0] for network, task in self._members])
+
+    def _outputs(self, batch: PairBatch) -> Array:
+        """(R, O), what is given to users."""
+        return self._at_temperature(self._member_outputs(batch).mean(0))
+
+    def _at_temperature(self, outputs: Array) -> Array:
+        return outputs if self.calibration is None else with_temperature(self.task.spec, self.calibration, outputs)
 
     def weights_digest(self) -> str:
-        """A checksum of all weights: whether two predictors are the same."""
-        digest = hashlib.sha256()
-        for name, weight in sorted(self.network.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        """A checksum of all weights, and of the calibration: whether two predictors are the same."""
+        digest = hashlib.sha256(b"" if self.calibration is None else self.calibration.model_dump_json().encode())
+        for network, _ in self._members:
+            for name, weight in sorted(network.state_dict().items()):
+                digest.update(name.encode())
+                digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
     def featurise(self) -> Featurise:
@@ -163,7 +284,11 @@ class Predictor:
                 f"the run was trained on {self.data.name!r}, which holds no molecules: pass PyG graphs, not SMILES."
             )
         inputs = self.data.inputs
-        return Featurise.named(self.data.molecules, descriptors=() if inputs is None else inputs.descriptors)
+        return Featurise.named(
+            self.data.molecules,
+            with_fingerprints=self.neighbours is not None,
+            descriptors=() if inputs is None else inputs.descriptors,
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -180,13 +305,45 @@ class Predictor:
 
     def predict_piece(self, piece: Piece) -> Array:
         """Outputs of the graphs of a `Piece`, (n, num_outputs)."""
-        if piece.chunk is None:
-            return np.zeros((0, self.data.task.num_outputs))
-        graphs = pack_chunk(piece.chunk)
-        with torch.no_grad():
-            return np.concatenate(
-                [predict_batch(self.network, self.task, self._batch(part))[0] for part in self._parts(graphs)]
+        return self.predictions_of(piece).outputs
+
+    def predictions_of(self, piece: Piece, confidence: float | None = None) -> Predictions:
+        """Predictions for the graphs of a `Piece`, and how sure they are.
+
+        Args:
+            piece: Rows that were made graphs by `featurise`.
+            confidence: Of intervals and sets; that of the fit if not given.
+        """
+        members = np.zeros((len(self._members), 0, self.data.task.num_outputs))
+        if piece.chunk is not None:
+            with torch.no_grad():
+                parts = self._parts(pack_chunk(piece.chunk))
+                members = np.concatenate([self._member_outputs(self._batch(part)) for part in parts], axis=1)
+        spread = members.std(0, ddof=1) if len(members) > 1 else None
+        found = Predictions(self._at_temperature(members.mean(0)), spread)
+        if self.calibration is not None:
+            sure = self.calibration.confidence if confidence is None else check_confidence(confidence)
+            found = with_intervals(self.task.spec, self.calibration, found, sure)
+        elif confidence is not None:
+            raise GritError(
+                "a single run has no intervals: --confidence is for the folder of a grit fit, such as runs/mine."
             )
+        if self.neighbours is not None:
+            packed = np.zeros((0, 256), dtype=np.uint8) if piece.fingerprints is None else piece.fingerprints
+            similarity = self.neighbours.similarity(packed)
+            found = found._replace(similarity=similarity, notes=self.neighbours.notes(similarity))
+        return found
+
+    def output_columns(self) -> list[str]:
+        """Names of the columns that predictions fill, without the note."""
+        is_sure = self.calibration is not None
+        is_number = self.task.spec.kind == "regression"
+        return prediction_columns(
+            self.task.spec,
+            has_intervals=is_sure and is_number,
+            has_sets=is_sure and not is_number,
+            has_similarity=self.neighbours is not None,
+        )
 
     def _batch(self, graphs: PackedGraphs) -> PairBatch:
         return PairBatch.from_graphs(graphs, self.spec).to(self.device)

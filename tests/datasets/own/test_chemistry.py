@@ -41,7 +41,7 @@ def test_identical_molecules_stay_on_one_side(tmp_path, split):
     assert all(parts)
     assert sum(map(len, parts)) == 60
     assert "60 molecules occur more than once, in 180 rows (for example lines 2, 62, 122)" in said
-    assert "--duplicates merge, drop or error" in said
+    assert "keep identical molecules together" in said
 
 
 def test_a_list_of_smiles_too():

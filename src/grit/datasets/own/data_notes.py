@@ -91,7 +91,7 @@ def note_on_overlap(splits: Mapping[str, Array], groups: Array, places: Sequence
         "split",
         f"{len(shared):,} of {held_out.size:,} molecules held out (val, test) are in train too ({counted}s {pairs}"
         f"{' ...' if len(shared) > _SHOWN else ''}): the split is used as it is given, and its figures look too good. "
-        "--duplicates drop or merge leaves one of each; --split random or scaffold keeps them together.",
+        "--split random or scaffold keeps them together.",
     )
 
 
@@ -136,8 +136,7 @@ def _notes_on_duplicates(records: Records, task: TaskSpec, counted: str) -> list
         Note(
             "duplicates",
             f"{len(members):,} molecules occur more than once, in {rows:,} rows (for example {_listed(first, counted)}). All "
-            "rows are used; random, scaffold and fold splits keep identical molecules together. --duplicates merge, drop or "
-            "error changes that.",
+            "rows are used; random, scaffold and fold splits keep identical molecules together.",
         )
     ]
     conflict = _conflicts(records.y, list(members.values()), task)
@@ -151,8 +150,7 @@ def _notes_on_duplicates(records: Records, task: TaskSpec, counted: str) -> list
         notes.append(
             Note(
                 "conflicts",
-                f"{len(conflict):,} of them have different {what} (for example {worst}). --duplicates merge takes the "
-                f"{'mean' if task.kind == 'regression' else 'majority'}.",
+                f"{len(conflict):,} of them have different {what} (for example {worst}); all are used as they are.",
             )
         )
     return notes
