@@ -57,11 +57,13 @@ def write_table(path):
 @pytest.mark.parametrize("split", ["scaffold", "random"])
 def test_fit_and_predict(command, counted, tmp_path, split):
     table, run = write_table(tmp_path / "t.csv"), tmp_path / "run"
-    once = (1, dict.fromkeys(SMILES, 1))
+    once, twice = ((1, dict.fromkeys(SMILES, times)) for times in (1, 2))
     options = ["--target", "y", "--split", split, "--preset", "fast", "--device", "cpu", "--run", run]
-    command("fit", table, *options, *TINY)
+    command("fit", table, *options, "--no-forest", *TINY)
     assert counted(table) == once
-    command("fit", table, *options, "--resume", *TINY)
+    command("fit", table, *options[:-1], tmp_path / "other", *TINY)
+    assert counted(table) == twice  # once more for the descriptors of the simple predictors
+    command("fit", table, *options[:-1], tmp_path / "other", "--resume", *TINY)
     opened, parsed = counted(table)
     assert (opened, max(parsed.values())) == (1, 1)
     command("predict", run / "model", table, "-o", tmp_path / "out.csv")

@@ -1,12 +1,19 @@
-"""Tables of molecules: damaged CSV, gzip, quotes, odd columns; every row becomes a graph or is listed with its reason."""
+"""Tables of molecules: damaged CSV, gzip, quotes, odd columns; every row becomes a graph or is listed with its reason.
+
+A third of them are of another format (Excel, Parquet, JSON lines, SDF, SMILES), damaged or not.
+"""
 
 import csv
 import gzip
+import io
+import zipfile
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from grit.datasets import from_csv
+from grit.datasets.tables.writers.rows import Rows
+from grit.datasets.tables.writers.write_table import WRITERS
 from grit.errors import GritError
 from grit.training.predict_table import NOTE, predict_table
 from tests.fuzz import scene
@@ -54,9 +61,59 @@ OPTIONS: dict[str, list[Any]] = {
 }
 
 
+FORMATS = [".xlsx", ".parquet", ".jsonl", ".sdf", ".smi"]
+LYING_SHEETS = [
+    '<row r="1"/><row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
+    '<row r="99999999999"/>',
+    '<row r="1"><c r="A1" t="s"><v>7</v></c></row>',
+    '<row r="1"><c r="A1" t="str"><v>smiles</v></c></row><row r="2"><c r="A2"><f>1+1</f></c></row>',
+    " " * 5_000_000,
+]
+
+
+def other_format(rng: Random, odd: bool) -> dict[str, Any]:
+    """The bytes of a table of another format than text, and how it is read."""
+    ending = rng.choice(FORMATS)
+    rows = [
+        [
+            f"m{number}",
+            rng.choice(scene.GOOD) if rng.random() < 0.8 else rng.choice(BAD_SMILES),
+            f"{rng.random() * 9:.2f}",
+        ]
+        for number in range(rng.randint(4, 12))
+    ]
+    file = io.BytesIO()
+    is_derived = ending in (".sdf", ".smi")
+    WRITERS[ending](file, Rows(["name", "smiles", "y"], lambda: iter(rows), "smiles", is_derived=is_derived))
+    content = file.getvalue()
+    if odd and ending == ".xlsx" and rng.random() < 0.5:
+        content = _with_sheet(content, rng.choice(LYING_SHEETS), rng.random() < 0.3)
+    if odd:
+        content = damaged(rng, content)
+    if rng.random() < 0.2:
+        content = gzip.compress(content, mtime=0)
+        content = damaged(rng, content) if odd else content
+    options = {name: choices[0] for name, choices in OPTIONS.items()}
+    return {"content": content, **options, "name": f"t{ending}", "on_disk": rng.random() < 0.3}
+
+
+def _with_sheet(content: bytes, rows: str, has_doctype: bool) -> bytes:
+    """A workbook whose sheet has other rows, and perhaps a document type that would expand without end."""
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>' if has_doctype else ""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            is_sheet = name.endswith("sheet1.xml")
+            sheet = f"{bomb}<worksheet><sheetData>{rows}{'&b;' if bomb else ''}</sheetData></worksheet>"
+            new.writestr(name, sheet if is_sheet else old.read(name))
+    return out.getvalue()
+
+
 def make_input(rng: Random) -> dict[str, Any]:
     """The bytes of a table, and how it is read."""
     odd = rng.random() < 0.5  # half of the tables are odd as a whole, the others in some rows at most
+    if rng.random() < 0.33:
+        return other_format(rng, odd)
     lines = [rng.choice(HEADERS) if odd and rng.random() < 0.5 else HEADERS[0]]
     for number in range(rng.randint(0 if odd else 4, 12)):
         smiles = rng.choice(scene.GOOD) if rng.random() < 0.8 else rng.choice(TEXTS if odd else BAD_SMILES)

@@ -11,6 +11,9 @@ from torch_geometric.data import Data
 
 import grit
 from grit import kernels
+from grit.kernels.backend import DEVICES, FusedDevice
+from grit.nn.can_fuse import why_not_fused
+from grit.nn.layer import GritLayer
 from tests.graph_strategies import featured_graphs
 from tests.models.test_grit import batch_of, small_model
 
@@ -400,3 +403,14 @@ def test_nan_goes_through(batch):
     with torch.no_grad():
         model.layers[0].attention.score[0, 0] = float("nan")
     assert model(batch).isnan().any()
+
+
+def test_a_device_joins_by_its_entry(monkeypatch):
+    """Tensors without values, whose kernels compute shapes alone, stand for another device."""
+    layer = GritLayer(hidden_dim=8, num_heads=2).to("meta")
+    given = torch.zeros(3, 8, device="meta"), torch.zeros(9, 8, device="meta"), torch.zeros(3, device="meta")
+    assert why_not_fused([layer], *given) == "x is on meta; the fused unit is for cpu"
+    monkeypatch.setitem(DEVICES, "meta", FusedDevice((torch.float32,), lambda: True))
+    assert why_not_fused([layer], *given) is None
+    assert why_not_fused([layer], given[0], torch.zeros(9, 8), given[2]) == "pair is on cpu and x on meta"
+    assert "fused unit is for float32" in why_not_fused([layer], *(each.double() for each in given))

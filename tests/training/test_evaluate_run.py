@@ -180,3 +180,17 @@ def test_what_cannot_be(folder, monkeypatch, options, said):
     before = (folder / "t.csv").read_bytes()
     assert said in message_of("evaluate", "one/model", *options)
     assert (folder / "t.csv").read_bytes() == before
+
+
+def test_a_fit_is_compared_with_simple_predictors_by_a_paired_test(folder):
+    options = ("--target", "size", "--split", "random", "--preset", "fast", "--run", folder / "compared")
+    rows = [[smiles + "C" * (k // 60), len(smiles) + k / 100] for k, smiles in enumerate(MOLECULES * 2)]
+    said = run_command("fit", write(folder / "many.csv", ["smiles", "size"], rows), *options, *SMALL)
+    found = json.loads((folder / "compared" / "comparison.json").read_text())["tested"]
+    assert {"constant", "forest", "forest-descriptors"} <= found.keys()
+    model = json.loads(run_command("evaluate", folder / "compared" / "model", "--json"))["metrics"]["mae"]
+    for row in found.values():
+        ahead = row["model_minus_this"]
+        assert ahead["value"] == pytest.approx(model - row["average"]["mae"]["value"], abs=1e-4)
+        assert f"{row['title']}: mae {row['average']['mae']['value']:.4f}" in said
+        assert f"p = {ahead['p']:.2g}" in said

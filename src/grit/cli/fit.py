@@ -6,19 +6,31 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import Compile, Device, Json, Log, Plugins, Resume, Workers, plugin_override
+from grit.cli.options import (
+    Compile,
+    Device,
+    Encoding,
+    Json,
+    Log,
+    Plugins,
+    Resume,
+    Separator,
+    Sheet,
+    Workers,
+    plugin_override,
+)
 
 if TYPE_CHECKING:
     from grit.datasets.own.task_inference import TaskKind
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV or TSV of molecules, possibly gzipped.")],
+    data: Annotated[Path, typer.Argument(help="A table: CSV, Excel, Parquet, JSON lines, SDF, .smi; gzipped or not.")],
     target: Annotated[list[str], typer.Option(help="Column to predict; several times for several.")],
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. train.epochs=50")] = None,
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
     task: Annotated[
-        str | None, typer.Option(help="regression, binary, multiclass, multilabel [default: inferred]")
+        str | None, typer.Option(help="regression, binary, multiclass, multilabel, mixed [default: inferred]")
     ] = None,
     split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
     features: Annotated[
@@ -29,6 +41,9 @@ def fit(
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column that says how much each row counts in training.")] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Rare classes count as much as common ones.")] = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
@@ -57,6 +72,7 @@ def fit(
     from grit.cli.progress_bar import counting
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
+    from grit.datasets.tables.table import ReadOptions
     from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
     from grit.training.fit_folder import FitPlan
@@ -78,6 +94,7 @@ def fit(
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,
+                options=ReadOptions(separator, encoding, sheet),
             ),
             folder,
             preset=preset,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isnan
 from pathlib import Path
 from typing import Any, cast
 
@@ -136,3 +137,10 @@ def print_comparison(metric: str, found: Comparison, name: str = "GRIT") -> None
         if values:
             table.add_row(label, *[f"{values[each]:.4f}" for each in [metric, *[o for o in metrics if o != metric]]])
     Console().print(table)
+    for row in (found.tested or {}).values():
+        ahead, own = row["model_minus_this"], row["average"].get(metric)
+        if own is not None and not isnan(ahead["p"]):
+            _plain(
+                f"{row['title']}: {metric} {own['value']:.4f} ({own['low']:.4f} to {own['high']:.4f}); {name} minus this "
+                f"{ahead['value']:+.4f} ({ahead['low']:+.4f} to {ahead['high']:+.4f}), p = {ahead['p']:.2g} (paired bootstrap)"
+            )

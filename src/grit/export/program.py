@@ -215,6 +215,8 @@ class TensorProgram(nn.Module):
                 f"a model that predicts for each {network.schema.level} cannot be exported; "
                 f"those that predict for each {' or '.join(LEVELS)} can."
             )
+        if task.spec.kind == "mixed":
+            raise GritError("a model of targets of several kinds cannot be exported.")
         if network.schema.graph_features:
             raise GritError(
                 "a model that reads numbers of whole graphs (--features, --descriptors, graph_attr) cannot be exported."

@@ -1,6 +1,8 @@
 """What the features and targets of a data set look like: all that a model must know to be built for it."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -107,27 +109,52 @@ def without_unused(content: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in names or value}
 
 
+MIXED_LOSS = "standardised"
+"""The loss of targets of several kinds: that of each, in units of what it is without any knowledge."""
+
+
+class TargetPart(NamedTuple):
+    """One target of a task.
+
+    Attributes:
+        spec: The target as a task of its own: ``regression``, ``binary`` or ``multiclass``.
+        column: Its column of y.
+        outputs: Its columns of what a model gives.
+    """
+
+    spec: "TaskSpec"
+    column: int
+    outputs: slice
+
+
 class TaskSpec(BaseModel):
     """What is predicted, how training measures it and how results are reported.
 
     Attributes:
         kind: ``regression`` of one or more numbers, ``binary`` (one label 0 or 1), ``multiclass`` (one of ``classes``),
-            ``multilabel`` (several labels 0 or 1, some possibly unknown).
+            ``multilabel`` (several labels 0 or 1, some possibly unknown), ``mixed`` (targets of several kinds, see ``parts``).
         targets: Their names, one per column of y.
         classes: Names of the classes of ``binary`` and ``multiclass``, in the order of their numbers.
         loss: Entry of `grit.LOSSES`.
         metric: What is reported and chosen by, an entry of `grit.METRICS`.
         standardise: Whether a regression is trained on targets of mean 0 and deviation 1 (metrics keep their own units).
+        parts: Of ``mixed`` each target as a task of its own, ``regression``, ``binary`` or ``multiclass``, in the order of
+            ``targets``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["regression", "binary", "multiclass", "multilabel"]
+    kind: Literal["regression", "binary", "multiclass", "multilabel", "mixed"]
     targets: tuple[str, ...] = Field(min_length=1)
     classes: tuple[str, ...] = ()
     loss: str
     metric: str
     standardise: bool = False
+    parts: tuple["TaskSpec", ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_unused(dump(self), "parts")
 
     @model_validator(mode="after")
     def _consistent(self) -> "TaskSpec":
@@ -137,9 +164,33 @@ class TaskSpec(BaseModel):
             raise ValueError(f"binary has two classes, got {len(self.classes)}")
         if self.kind == "multiclass" and len(self.classes) < 2:
             raise ValueError("multiclass needs the names of its classes")
+        if (self.kind == "mixed") != bool(self.parts):
+            raise ValueError("mixed needs its parts, and other kinds have none")
+        if self.parts and self.targets != tuple(name for part in self.parts for name in part.targets):
+            raise ValueError("the targets of mixed are those of its parts, one each")
+        if any(
+            len(part.targets) != 1 or part.kind not in ("regression", "binary", "multiclass") for part in self.parts
+        ):
+            raise ValueError("each part of mixed is a regression, binary or multiclass of one target")
         return self
 
     @property
     def num_outputs(self) -> int:
         """Numbers that a model must give for each prediction."""
+        if self.parts:
+            return sum(part.num_outputs for part in self.parts)
         return len(self.classes) if self.kind == "multiclass" else len(self.targets)
+
+    def by_target(self) -> list[TargetPart]:
+        """Every target as a task of its own, of whatever kind the whole is; the labels of ``multilabel`` have classes 0 and 1."""
+        single: Sequence[TaskSpec] = self.parts
+        if not single and self.kind in ("binary", "multiclass"):
+            single = (self,)
+        elif not single:
+            changes = {"kind": "binary", "classes": ("0", "1")} if self.kind == "multilabel" else {}
+            single = [self.model_copy(update={"targets": (name,), **changes}) for name in self.targets]
+        ends = list(accumulate(spec.num_outputs for spec in single))
+        return [
+            TargetPart(spec, column, slice(end - spec.num_outputs, end))
+            for column, (spec, end) in enumerate(zip(single, ends, strict=True))
+        ]

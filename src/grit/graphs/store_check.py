@@ -213,7 +213,10 @@ def check_targets(y: Array, task: TaskSpec) -> None:
     known = y[~np.isnan(y)]
     if not np.isfinite(known).all():
         raise GritError("a target is infinite.")
-    if task.kind != "regression":
+    if task.kind == "mixed":
+        for part in task.by_target():
+            check_targets(y[:, [part.column]], part.spec)
+    elif task.kind != "regression":
         classes = len(task.classes) or 2
         wrong = (known < 0) | (known >= classes) | (known != np.floor(known))
         if wrong.any():

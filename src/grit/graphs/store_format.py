@@ -15,7 +15,7 @@ compares the header with the one that the manifest implies. Integers have the sm
 
 The manifest holds the SHA-256 of every array, of the list of skipped rows, and of itself. Version 1 lacked the last two; it is
 still read. A store with node_split has version 3, so that a grit that would train on the targets of all nodes does not open it.
-One with graph_attr or graph_weight has version 4 for the same reason. All others have version 2.
+One with graph_attr, graph_weight or targets of several kinds has version 4 for the same reason. All others have version 2.
 """
 
 import csv
@@ -109,9 +109,9 @@ class Manifest(BaseModel):
         return without_unused(dump(self), "inputs")
 
 
-def version_for(arrays: Mapping[str, ArrayInfo]) -> int:
+def version_for(arrays: Mapping[str, ArrayInfo], task: TaskSpec) -> int:
     """The version of a store with these arrays: the oldest that an older grit reads as it is meant, or refuses."""
-    if any(name in arrays for name in PER_GRAPH):
+    if task.kind == "mixed" or any(name in arrays for name in PER_GRAPH):
         return PER_GRAPH_VERSION
     return NODE_SPLIT_VERSION if "node_split" in arrays else FORMAT_VERSION
 

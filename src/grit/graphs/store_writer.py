@@ -230,7 +230,7 @@ class StoreWriter:
         write_skipped(self._folder, skipped)
         _sync(self._folder / SKIPPED)
         manifest = Manifest(
-            version=version_for(arrays),
+            version=version_for(arrays, self.task),
             name=self.name,
             graphs=self.graphs,
             task=self.task,

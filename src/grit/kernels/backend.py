@@ -1,14 +1,19 @@
 """Which form of the kernels is used: ``GRIT_KERNELS=plain|fused|auto``, and `use` within a program.
 
 ``auto`` takes the fused form where it can be had and says once, in one line, if it cannot. ``fused`` makes that an error.
+
+`DEVICES` lists where the fused unit runs. A backend for another device is a file that registers its kernels for the operators
+``grit::layer_stack`` and ``grit::layer_stack_backward`` of `grit.kernels.stack`, and an entry here.
 """
 
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
+
+import torch
 
 from grit.errors import GritError
 from grit.kernels.build import KernelsUnavailable, Loaded, load_library
@@ -23,6 +28,22 @@ class Status(NamedTuple):
     active: str
     reason: str
 
+
+class FusedDevice(NamedTuple):
+    """A kind of device on which the fused unit runs.
+
+    Attributes:
+        dtypes: The numbers that its kernels compute with.
+        is_ready: Whether its kernels can be had and are wanted.
+    """
+
+    dtypes: tuple[torch.dtype, ...]
+    is_ready: Callable[[], bool]
+
+
+DEVICES: dict[str, FusedDevice] = {
+    "cpu": FusedDevice((torch.float32, torch.float64), lambda: library() is not None),
+}  # by torch's name of the kind of device
 
 _loaded: Loaded | None = None
 _trouble: str | None = None

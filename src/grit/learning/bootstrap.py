@@ -100,6 +100,8 @@ def measure(
         seed: Of the draws.
     """
     outputs, targets = outputs.astype(np.float64), targets.astype(np.float64)
+    if task.kind == "mixed":
+        return _measure_mixed(task, outputs, targets, resamples=resamples, confidence=confidence, seed=seed)
     metrics = shown_metrics(task.kind, task.metric)
     drawn = affordable_resamples(resamples, targets.size)
     parts = _parts(task, outputs, targets)
@@ -122,6 +124,43 @@ def measure(
         dict(zip(task.targets, known, strict=True)),
         dict(zip(task.targets, found[:-1], strict=True)),
         found[-1],
+        drawn,
+        confidence,
+    )
+
+
+def _measure_mixed(
+    task: TaskSpec, outputs: Array, targets: Array, *, resamples: int, confidence: float, seed: int
+) -> Measurement:
+    """Targets of several kinds: each by the metrics of its kind, and the mean over those that have a metric."""
+    drawn = affordable_resamples(resamples, targets.size)
+    by_target, parts = task.by_target(), _parts(task, outputs, targets)
+    each = [
+        measure(
+            part.spec.model_copy(update={"metric": task.metric}),
+            *arrays,
+            resamples=drawn,
+            confidence=confidence,
+            seed=seed,
+        )
+        for part, arrays in zip(by_target, parts, strict=True)
+    ]
+    shown = [shown_metrics(part.spec.kind, task.metric) for part in by_target]
+    averages: dict[str, Estimate] = {}
+    for name in dict.fromkeys(name for metrics in shown for name in metrics):
+        of = [k for k, metrics in enumerate(shown) if name in metrics]
+        spread = [
+            _mean_of_defined([_resampled(shown[k][name], *parts[k], counts) for k in of])
+            for counts in _draws(len(targets), drawn, seed)
+        ]
+        enough = max(each[k].labels[task.targets[k]] for k in of) >= FEWEST_LABELS
+        low, high = _ends(np.concatenate(spread), confidence) if spread and enough else (float("nan"),) * 2
+        values = np.array([each[k].targets[task.targets[k]][name].value for k in of])
+        averages[name] = Estimate(float(_mean_of_defined([values[k : k + 1] for k in range(len(of))])[0]), low, high)
+    return Measurement(
+        {name: count for one in each for name, count in one.labels.items()},
+        {name: found for one in each for name, found in one.targets.items()},
+        averages,
         drawn,
         confidence,
     )
@@ -150,9 +189,9 @@ def compare_pair(
         confidence: Of the interval.
         seed: Of the draws.
     """
-    entry = find_metric(metric or task.metric, task.kind)
+    entry, *_ = [find_metric(metric or task.metric, part.kind) for part in task.parts or (task,)]
     first, second, targets = (each.astype(np.float64) for each in (first, second, targets))
-    difference = entry.compute(first, targets) - entry.compute(second, targets)
+    difference = _value(task, entry, first, targets) - _value(task, entry, second, targets)
     drawn = affordable_resamples(resamples, targets.size)
     chunks = []
     for counts in _draws(len(targets), drawn, seed):
@@ -189,8 +228,13 @@ def _draws(rows: int, resamples: int, seed: int) -> Iterator[Array]:
 
 def _parts(task: TaskSpec, outputs: Array, targets: Array) -> list[tuple[Array, Array]]:
     """Outputs and labels of each target; those of several classes go together."""
-    columns = [slice(None) if task.kind == "multiclass" else slice(k, k + 1) for k in range(targets.shape[1])]
-    return [(outputs[:, of], targets[:, k : k + 1]) for k, of in enumerate(columns)]
+    return [(outputs[:, part.outputs], targets[:, [part.column]]) for part in task.by_target()]
+
+
+def _value(task: TaskSpec, metric: Metric, outputs: Array, targets: Array) -> float:
+    if task.kind != "mixed":
+        return metric.compute(outputs, targets)
+    return float(_mean_of_defined([np.array([metric.compute(*part)]) for part in _parts(task, outputs, targets)])[0])
 
 
 def _resampled(metric: Metric, outputs: Array, targets: Array, counts: Array) -> Array:
@@ -211,6 +255,11 @@ def _over_targets(metric: Metric, each: list[Array], outputs: Array, targets: Ar
     if metric.over_all_labels:
         size = targets.shape[1]
         return _resampled(metric, outputs.T.reshape(-1, 1), targets.T.reshape(-1, 1), np.tile(counts, (1, size)))
+    return _mean_of_defined(each)
+
+
+def _mean_of_defined(each: list[Array]) -> Array:
+    """The mean over targets of T arrays (R,), where it is defined: (R,)."""
     values = np.stack(each, 1)  # (R, T)
     defined = ~np.isnan(values)
     sums = np.where(defined, values, 0.0).sum(1)

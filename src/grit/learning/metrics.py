@@ -159,6 +159,19 @@ def _accuracy_sbm(outputs: Array, targets: Array) -> float:
     return _per_label(outputs, targets, lambda o, y: accuracy_sbm(resampled.guessed_class(o), y.astype(np.int64)))
 
 
+def _skill(outputs: Array, targets: Array) -> float:
+    """R2, of classes that of their probabilities (the Brier skill score): 1 for who knows, 0 for who knows the shares alone.
+
+    It means the same for numbers and classes, so that it can be averaged over both.
+    """
+    if outputs.shape[1] == targets.shape[1]:
+        return _r2(outputs, targets)
+    known = ~np.isnan(targets[:, 0])
+    came = np.eye(outputs.shape[1])[targets[known, 0].astype(np.int64)]  # (R, C)
+    spread = np.square(came - came.mean(0)).sum() if came.size else 0.0
+    return 1 - float(np.square(outputs[known] - came).sum() / spread) if spread > 0 else nan
+
+
 def _has_both(y: Array) -> bool:
     return np.unique(y).size == 2
 
@@ -202,6 +215,8 @@ METRICS: dict[str, Metric] = {
     "calibration-error": Metric(
         _CLASSES, _calibration_error, higher_is_better=False, resampled=resampled.calibration_error
     ),
+    # Of targets of several kinds.
+    "skill": Metric(("regression", *_CLASSES), _skill, always_shown=False, resampled=resampled.skill),
     # Of PATTERN and CLUSTER. `balanced-accuracy` is what others call the mean recall.
     "accuracy-sbm": Metric(
         ("binary", "multiclass"),

@@ -63,6 +63,17 @@ def explained(outputs: Array, targets: Array, counts: Array) -> Array:
     return _where(varied, 1 - _mean(np.square(outputs - targets), counts) / np.where(varied, total, 1.0))
 
 
+def skill(outputs: Array, targets: Array, counts: Array) -> Array:
+    """R2; of several classes that of all their probabilities together."""
+    if outputs.ndim == 1:
+        return explained(outputs, targets, counts)
+    came = np.eye(outputs.shape[1])[targets.astype(np.int64)]  # (n, C)
+    errors = counts @ np.square(outputs - came).sum(1)  # (R,)
+    rows = counts.sum(1)
+    spread = rows - np.square(counts @ came).sum(1) / np.maximum(rows, 1)  # of ones and zeros, each row with one one
+    return np.where(spread > 1e-9, 1 - errors / np.maximum(spread, 1e-9), np.nan)
+
+
 def rank_correlation(outputs: Array, targets: Array, counts: Array) -> Array:
     """Spearman's correlation: that of the ranks within each resample."""
     defined = (_spread(outputs, counts) > 0) & (_spread(targets, counts) > 0)

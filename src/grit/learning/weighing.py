@@ -11,7 +11,7 @@ from torch import Tensor
 
 from grit.errors import GritError
 from grit.graphs.chunk import Array
-from grit.graphs.schema import TaskSpec
+from grit.graphs.schema import TargetPart, TaskSpec
 
 _LISTED = 4  # targets whose weights a sentence names
 
@@ -43,16 +43,27 @@ class Weighing:
             found = found * by_class[torch.arange(len(by_class), device=label.device), label]
         return found
 
+    def of_target(self, part: TargetPart) -> "Weighing | None":
+        """That of one target of several kinds; a regression has no classes."""
+        classes = (
+            None
+            if self.classes is None or not part.spec.classes
+            else self.classes[part.column, : len(part.spec.classes)]
+        )
+        if self.mean is None and classes is None:
+            return None
+        return Weighing(self.mean, None if classes is None else classes[None])
+
     def describe(self, spec: TaskSpec) -> str | None:
         """One sentence about the weights of classes, for the user; None where classes count alike."""
         if self.classes is None:
             return None
-        names = spec.classes or ("0", "1")
-        shown = [
-            f"{target} {', '.join(f'{name} x {weight:.3g}' for name, weight in zip(names, row, strict=True))}"
-            for target, row in list(zip(spec.targets, self.classes.tolist(), strict=True))[:_LISTED]
-        ]
-        more = f" and {len(spec.targets) - _LISTED} more targets" if len(spec.targets) > _LISTED else ""
+        parts = [part for part in spec.by_target() if part.spec.classes]
+        shown = []
+        for part in parts[:_LISTED]:
+            of_class = zip(part.spec.classes, self.classes[part.column].tolist(), strict=False)
+            shown.append(f"{part.spec.targets[0]} {', '.join(f'{name} x {weight:.3g}' for name, weight in of_class)}")
+        more = f" and {len(parts) - _LISTED} more targets" if len(parts) > _LISTED else ""
         return f"classes count in the loss by their rarity in the training set: {'; '.join(shown)}{more}"
 
 
@@ -75,9 +86,12 @@ def fit_weighing(spec: TaskSpec, targets: Array, weights: Array | None, *, balan
 
 
 def _class_weights(spec: TaskSpec, targets: Array, weights: Array | None) -> Tensor:
-    num_classes = max(2, len(spec.classes))
+    parts = [part for part in spec.by_target() if part.spec.classes]
+    num_classes = max(len(part.spec.classes) for part in parts)
     found = np.ones((targets.shape[1], num_classes))
-    for column, values in enumerate(targets.astype(np.float64).T):
+    for part in parts:
+        column = part.column
+        values = targets[:, column].astype(np.float64)
         known = ~np.isnan(values)
         counted = None if weights is None else weights[known].astype(np.float64)
         count = np.bincount(values[known].astype(np.int64), weights=counted, minlength=num_classes)  # (C,)

@@ -12,7 +12,6 @@ from torch.autograd import forward_ad
 from torch.nn.modules import module as every_module
 
 from grit.kernels import backend
-from grit.kernels.native import SUFFIXES
 from grit.kernels.stack import weight_shapes
 from grit.nn.fused_stack import FusableLayer, layer_weights, norms, stack_options
 
@@ -37,9 +36,9 @@ def why_not_fused(layers: Sequence[FusableLayer], x: Tensor, pair: Tensor, log_d
     A layer that asks for itself alone does so within its own call: hooks on it fire anyway, those on its parts would not.
     """
     for reasons in (
-        _of_the_backend(),
+        _of_the_device(x),
         _of_the_tensors(x, pair, log_degree),
-        _of_the_surroundings(),
+        _of_the_surroundings(x.device),
         _of_the_modules(layers),
         _of_the_weights(layers, x),
         _of_the_settings(layers),
@@ -49,27 +48,34 @@ def why_not_fused(layers: Sequence[FusableLayer], x: Tensor, pair: Tensor, log_d
     return None
 
 
-def _of_the_backend() -> Iterator[str]:
-    if backend.library() is None:
+def _of_the_device(x: Tensor) -> Iterator[str]:
+    fused = backend.DEVICES.get(x.device.type)
+    if fused is None:
+        yield f"x is on {x.device}; the fused unit is for {', '.join(backend.DEVICES)}"
+        return
+    if not fused.is_ready():
         yield f"the plain kernels are active: {backend.status().reason}"
+    if x.dtype not in fused.dtypes:
+        names = " and ".join(str(dtype).removeprefix("torch.") for dtype in fused.dtypes)
+        yield f"x is {x.dtype}; the fused unit is for {names}"
 
 
 def _of_the_tensors(x: Tensor, pair: Tensor, log_degree: Tensor) -> Iterator[str]:
     for name, tensor in (("x", x), ("pair", pair), ("log_degree", log_degree)):
         if not _is_ordinary(tensor):
             yield f"{name} is a {type(tensor).__name__}"
-        if tensor.device.type != "cpu":
-            yield f"{name} is on {tensor.device}; the fused unit is for the CPU"
+        if tensor.device != x.device:
+            yield f"{name} is on {tensor.device} and x on {x.device}"
     if x.dim() != 2 or pair.dim() != 2 or x.shape[1] != pair.shape[1]:
         yield f"x and pair are not rows of one width: {tuple(x.shape)} and {tuple(pair.shape)}"
-    if x.dtype not in SUFFIXES or pair.dtype != x.dtype:
-        yield f"x is {x.dtype} and pair {pair.dtype}; the fused unit is for float32 and float64"
+    if pair.dtype != x.dtype:
+        yield f"x is {x.dtype} and pair {pair.dtype}"
     if log_degree.requires_grad:
         yield "log_degree requires a gradient"
 
 
-def _of_the_surroundings() -> Iterator[str]:
-    if torch.is_autocast_enabled("cpu"):
+def _of_the_surroundings(device: torch.device) -> Iterator[str]:
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
         yield "autocast is on"
     if not torch.compiler.is_compiling():
         if torch._C._get_tracing_state() is not None:  # torch.jit.is_tracing, typed

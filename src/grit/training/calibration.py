@@ -13,7 +13,7 @@ from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
 from grit.files.whole_file import write_text
 from grit.graphs.chunk import Array
-from grit.graphs.schema import TaskSpec
+from grit.graphs.schema import TargetPart, TaskSpec
 from grit.training.conformal import (
     class_scores,
     class_sets,
@@ -69,13 +69,15 @@ class Calibration(BaseModel):
         """A sentence if some target or class has too few scores for this confidence; None if all have enough."""
         needed = rows_needed(confidence)
         short = []
-        for name, target in zip(task.targets, self.targets, strict=True):
-            labels = [""] if task.kind == "regression" else [f" of class {each}" for each in task.classes or ("0", "1")]
-            counts = zip(labels, target.scores, strict=True)
-            short += [f"{name}{label} {len(scores)}" for label, scores in counts if len(scores) < needed]
+        numbers = False
+        for part, target in zip(task.by_target(), self.targets, strict=True):
+            labels = [f" of class {each}" for each in part.spec.classes] or [""]
+            counts = [(label, len(scores)) for label, scores in zip(labels, target.scores, strict=True)]
+            short += [f"{part.spec.targets[0]}{label} {count}" for label, count in counts if count < needed]
+            numbers |= part.spec.kind == "regression" and counts[0][1] < needed
         if not short:
             return None
-        what = "intervals are left empty" if task.kind == "regression" else "sets include these classes always"
+        what = "intervals are left empty" if numbers else "sets include these classes always"
         return (
             f"confidence {confidence:.0%} needs {needed} held-out molecules for each target and class; there are fewer "
             f"({', '.join(short[:4])}{' ...' if short[4:] else ''}): {what}. Use --folds, a lower --confidence, or more data."
@@ -91,8 +93,7 @@ def read_calibration(folder: Path, task: TaskSpec) -> Calibration | None:
         found = Calibration.model_validate_json(check_ordinary(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise GritError(f"{str(path)!r} cannot be read: {error}") from None
-    classes = 1 if task.kind == "regression" else max(2, len(task.classes))
-    if [len(each.scores) for each in found.targets] != [classes] * len(task.targets):
+    if [len(each.scores) for each in found.targets] != [len(part.spec.classes) or 1 for part in task.by_target()]:
         raise GritError(f"{str(path)!r} is of another model. Repeat the fit with --resume, which writes it again.")
     return found
 
@@ -111,15 +112,15 @@ def calibrated(
         source: Which molecules these are.
     """
     targets = []
-    for number in range(len(task.targets)):
-        y = truth[:, number].astype(np.float64)
-        if task.kind == "regression":
-            each = None if spread is None else spread[:, number]
+    for part in task.by_target():
+        y, at = truth[:, part.column].astype(np.float64), part.outputs.start
+        if part.spec.kind == "regression":
+            each = None if spread is None else spread[:, at]
             offset = None if each is None or not each.size or not each.mean() > 0 else float(each.mean())
-            scores = [interval_scores(y, outputs[:, number], widths(each, offset, len(y)))]
+            scores = [interval_scores(y, outputs[:, at], widths(each, offset, len(y)))]
             targets.append(TargetCalibration(scores=_rounded(scores), offset=offset))
             continue
-        chances = _chances(task, outputs, number)
+        chances = _chances(part, outputs)
         temperature = fitted_temperature(y, chances)
         scores = class_scores(y, tempered(chances, temperature))
         targets.append(TargetCalibration(scores=_rounded(scores), temperature=temperature))
@@ -128,37 +129,40 @@ def calibrated(
 
 def with_temperature(task: TaskSpec, calibration: Calibration, outputs: Array) -> Array:
     """Outputs as they are given to users: probabilities at the temperature of their target; numbers as they are."""
-    if task.kind == "regression":
-        return outputs
     columns = [
-        tempered(_chances(task, outputs, number), target.temperature)[:, 0 if task.kind == "multiclass" else 1 :]
-        for number, target in enumerate(calibration.targets)
+        outputs[:, part.outputs]
+        if part.spec.kind == "regression"
+        else tempered(_chances(part, outputs), target.temperature)[:, 0 if part.spec.kind == "multiclass" else 1 :]
+        for part, target in zip(task.by_target(), calibration.targets, strict=True)
     ]
     return np.concatenate(columns, axis=1)
 
 
 def with_intervals(task: TaskSpec, calibration: Calibration, found: Predictions, confidence: float) -> Predictions:
-    """Predictions with intervals or sets; ``found.outputs`` have their temperature already."""
-    if task.kind != "regression":
-        sets = [
-            class_sets(_chances(task, found.outputs, number), [np.array(each) for each in target.scores], confidence)
-            for number, target in enumerate(calibration.targets)
-        ]
-        return found._replace(sets=tuple(sets))
-    half = np.zeros(found.outputs.shape)
-    for number, target in enumerate(calibration.targets):
-        spread = None if found.spread is None else found.spread[:, number]
-        half[:, number] = score_bound(np.array(target.scores[0]), confidence) * widths(
-            spread, target.offset, len(found.outputs)
-        )
-    return found._replace(low=found.outputs - half, high=found.outputs + half)
+    """Predictions with intervals of numbers and sets of classes; ``found.outputs`` have their temperature already."""
+    rows, parts = len(found.outputs), task.by_target()
+    low, high = (np.full((rows, len(parts)), np.nan) for _ in range(2))
+    sets = [np.zeros((rows, 0), dtype=bool) for _ in parts]
+    for part, target in zip(parts, calibration.targets, strict=True):
+        if part.spec.kind != "regression":
+            scores = [np.array(each) for each in target.scores]
+            sets[part.column] = class_sets(_chances(part, found.outputs), scores, confidence)
+            continue
+        at = part.outputs.start
+        spread = None if found.spread is None else found.spread[:, at]
+        half = score_bound(np.array(target.scores[0]), confidence) * widths(spread, target.offset, rows)
+        low[:, part.column], high[:, part.column] = found.outputs[:, at] - half, found.outputs[:, at] + half
+    kinds = {part.spec.kind for part in parts}
+    if "regression" in kinds:
+        found = found._replace(low=low, high=high)
+    return found._replace(sets=tuple(sets)) if kinds != {"regression"} else found
 
 
-def _chances(task: TaskSpec, outputs: Array, number: int) -> Array:
+def _chances(part: TargetPart, outputs: Array) -> Array:
     """Probability of each class of one target, (R, C)."""
-    if task.kind == "multiclass":
-        return outputs
-    one = outputs[:, number]
+    if part.spec.kind == "multiclass":
+        return outputs[:, part.outputs]
+    one = outputs[:, part.outputs.start]
     return np.stack([1.0 - one, one], axis=1)
 
 

@@ -53,7 +53,8 @@ def run_demo(
         result = train(recipe, run, store=store, watch=watch, resume=False)
     with doing("fingerprints and a random forest, to compare"):
         bundled = bundled_smiles()
-        found = compare(store, result["test"], packed_fingerprints([bundled[int(row)] for row in store.rows]), seed)
+        fingerprints = packed_fingerprints([bundled[int(row)] for row in store.rows])
+        found = compare(store, result["test"], {"fingerprints": fingerprints}, seed)
     values = load_run(run).predict(list(MOLECULES.values()))
     predictions = {name: float(value[0]) for name, value in zip(MOLECULES, values, strict=True)}
     return DemoResult(found, predictions, result["seconds"])

@@ -24,7 +24,7 @@ from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store import GraphStore
 from grit.learning.bootstrap import RESAMPLES, Measurement, measure
-from grit.training.output_columns import NOTE, label_names, prediction_cells, prediction_columns
+from grit.training.output_columns import NOTE, prediction_cells, prediction_columns
 from grit.training.predictions import Predictions
 from grit.training.predictor import Predictor
 from grit.training.run_folder import RunFolder
@@ -143,7 +143,7 @@ def evaluate_table(
 def write_evaluated(out: Path, found: Evaluated) -> None:
     """Write truth and prediction of every row as a CSV, rows that were not measured with the reason, in their order."""
     task, has_smiles = found.task, bool(found.smiles)
-    names, labels = prediction_columns(task), label_names(task)
+    names, classes = prediction_columns(task), [part.spec.classes for part in task.by_target()]
     lines: list[tuple[int, list[str]]] = []
     for place, (row, truth, cells) in enumerate(
         zip(
@@ -153,7 +153,7 @@ def write_evaluated(out: Path, found: Evaluated) -> None:
             strict=True,
         )
     ):
-        known = ["" if value != value else _truth(task, labels, value) for value in truth]
+        known = ["" if value != value else _truth(labels, value) for value, labels in zip(truth, classes, strict=True)]
         lines.append((row, [str(row), *([found.smiles[place]] if has_smiles else []), *known, *cells, ""]))
     blank = [""] * (len(task.targets) + len(names))
     lines += [
@@ -174,8 +174,8 @@ def write_evaluated(out: Path, found: Evaluated) -> None:
         raise GritError(f"cannot write {str(out)!r}: {error.strerror or error}. Name another file with -o.") from None
 
 
-def _truth(task: TaskSpec, labels: Sequence[str], value: float) -> str:
-    return f"{value:.9g}" if task.kind == "regression" else labels[int(value)]
+def _truth(labels: Sequence[str], value: float) -> str:
+    return labels[int(value)] if labels else f"{value:.9g}"
 
 
 def unfinished(run: Path) -> str | None:

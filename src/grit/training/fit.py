@@ -1,7 +1,7 @@
 """From a table of SMILES to a trained predictor, with simple predictors beside it for comparison."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,27 +19,36 @@ from grit.graphs.store_format import read_manifest
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.calibration import calibrated
+from grit.training.compare_simple import compare_simple, kept_descriptors
 from grit.training.conformal import check_confidence
 from grit.training.device import check_device
-from grit.training.fit_folder import COMPARISON, FitPlan, FitRecord, check_same_plan, fit_folder, has_models
-from grit.training.forest import constant_outputs, forest_outputs
+from grit.training.fit_folder import (
+    COMPARISON,
+    DESCRIPTORS,
+    FitPlan,
+    FitRecord,
+    check_same_plan,
+    fit_folder,
+    has_models,
+)
 from grit.training.held_out import coverage, held_out_splits, write_predictions
 from grit.training.loggers import RunLog
 from grit.training.loop import Event
 from grit.training.members import Member, check_members, members_of, train_members
 from grit.training.neighbours import Neighbours
-from grit.training.predictor import Predictor, load_run
+from grit.training.predictor import Predictor, load, load_run
 from grit.training.train import RunOptions, refuse_several_processes
 
 _MADE_BY = "fit"
 
 
 class Comparison(NamedTuple):
-    """Metrics on the test split: of the model, and of simple predictors."""
+    """Metrics on the test split: of the model, and of simple predictors; ``tested`` as `SimpleRow.as_json`, by their names."""
 
     model: dict[str, float]
     constant: dict[str, float]
     forest: dict[str, float] | None
+    tested: dict[str, dict[str, Any]] | None = None
 
 
 class FitResult(NamedTuple):
@@ -106,7 +115,13 @@ def fit(
         if fingerprints is None:  # the molecules were read by an earlier process
             fingerprints = table.fingerprints_of(store)
         result = finish(run, store, table.smiles_of(store), fingerprints, members, results, plan, options.device, say)
-        compared = compare(store, result.get("test", {}), fingerprints if with_forest else None, table.seed)
+        inputs, outputs = {}, None
+        if with_forest and store.split("test").size:
+            say("Comparing with simple predictors on fingerprints and descriptors (leave it out with --no-forest)")
+            kept = kept_descriptors(table.smiles_of(store), run / DESCRIPTORS)
+            inputs = {"fingerprints": fingerprints, "descriptors": kept}
+            outputs = load(run).predict_store(store, "test")[0]
+        compared = compare(store, result.get("test", {}), inputs, table.seed, outputs=outputs, say=say)
         write_text(run / COMPARISON, json.dumps(compared._asdict(), indent=1) + "\n")
     return FitResult(result, compared, store.manifest.skipped)
 
@@ -160,7 +175,7 @@ def finish(
     found.write(run)
     covered = coverage(store.task, held.of("test"), found) if "test" in held.parts else None
     if covered is not None and not few:
-        what = "intervals" if store.task.kind == "regression" else "sets"
+        what = {"regression": "intervals", "mixed": "intervals and sets"}.get(store.task.kind, "sets")
         say(f"{plan.confidence:.0%} {what} from the validation molecules cover {covered:.1%} of the test values")
         result["coverage"] = covered
     return result
@@ -249,13 +264,27 @@ def _check_same(store: GraphStore, run: Path, table: MoleculeTable) -> None:
         )
 
 
-def compare(store: GraphStore, model: dict[str, float], fingerprints: Array | None, seed: int) -> Comparison:
-    """Metrics of simple predictors on the test split; the forest if the packed fingerprints of all graphs are given."""
-    train_part, test_part = store.split("train"), store.split("test")
-    y_train, y_test = store.targets(train_part).astype(np.float64), store.targets(test_part).astype(np.float64)
-    task = Task(store.task)
-    constant = task.metrics(constant_outputs(store.task, y_train, len(y_test)), y_test)
-    if fingerprints is None:
-        return Comparison(model, constant, None)
-    x_train, x_test = (np.unpackbits(fingerprints[part], axis=1) for part in (train_part, test_part))
-    return Comparison(model, constant, task.metrics(forest_outputs(store.task, x_train, y_train, x_test, seed), y_test))
+def compare(
+    store: GraphStore,
+    model: dict[str, float],
+    inputs: Mapping[str, Array],
+    seed: int,
+    *,
+    outputs: Array | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Comparison:
+    """Metrics of simple predictors on the test split of a store, beside those of a model.
+
+    Args:
+        store: The molecules.
+        model: Metrics of the model.
+        inputs: What the simple predictors read, see `compare_simple`.
+        seed: Of the predictors.
+        outputs: (test molecules, O) of the model, for a paired test against each.
+        say: Told which are left out and why.
+    """
+    targets, test = store.targets(np.arange(len(store))).astype(np.float64), store.split("test")
+    rows = compare_simple(store.task, targets, store.split("train"), test, inputs, model=outputs, seed=seed, say=say)
+    metrics = {name: Task(store.task).metrics(row.outputs, targets[test]) for name, row in rows.items()}
+    tested = None if outputs is None else {name: row.as_json() for name, row in rows.items()}
+    return Comparison(model, metrics["constant"], metrics.get("forest"), tested)

@@ -4,6 +4,7 @@ data/              the molecules as a store        calibration.json   what inter
 model/             the run of a single model       neighbours.npz     fingerprints of the training molecules
 models/0 ...       the runs of several             predictions.csv    predictions of the molecules held out
 fit.json           what was asked and inferred     comparison.json    metrics beside those of simple predictors
+                                                   descriptors.npy    RDKit's descriptors, for those
 
 fit.json is written before training, all below it afterwards, each whole or not at all. A process holds the lock ``.lock``.
 Whatever a kill leaves, the same command with --resume goes on: models that are finished are not trained again, the one at
@@ -25,8 +26,8 @@ from grit.graphs.store_place import tidy
 from grit.training import calibration, neighbours
 from grit.training.run_folder import LOCK, RunFolder, refuse_others
 
-RECORD, PREDICTIONS, COMPARISON = "fit.json", "predictions.csv", "comparison.json"
-_FILES = (RECORD, PREDICTIONS, COMPARISON, calibration.FILE, neighbours.FILE)
+RECORD, PREDICTIONS, COMPARISON, DESCRIPTORS = "fit.json", "predictions.csv", "comparison.json", "descriptors.npy"
+_FILES = (RECORD, PREDICTIONS, COMPARISON, DESCRIPTORS, calibration.FILE, neighbours.FILE)
 
 
 class FitPlan(NamedTuple):

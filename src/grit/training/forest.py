@@ -12,6 +12,10 @@ from grit.graphs.schema import TaskSpec
 
 def constant_outputs(task: TaskSpec, train: Array, count: int) -> Array:
     """The mean of each target, or the share of each class, for everyone: (count, num_outputs)."""
+    if task.kind == "mixed":
+        return np.concatenate(
+            [constant_outputs(part.spec, train[:, [part.column]], count) for part in task.by_target()], axis=1
+        )
     if task.kind == "multiclass":
         known = train[~np.isnan(train[:, 0]), 0].astype(np.int64)
         constant = np.bincount(known, minlength=len(task.classes)) / max(1, known.size)
@@ -28,9 +32,9 @@ def packed_fingerprints(smiles: Sequence[str]) -> Array:
 def forest_outputs(task: TaskSpec, x_train: Array, train: Array, x_test: Array, seed: int = 0) -> Array:
     """Predictions of a random forest of 200 trees on fingerprints, one forest per target: (n, num_outputs)."""
     columns = []
-    for column in range(train.shape[1]):
-        known = ~np.isnan(train[:, column])
-        columns.append(_forest(task, x_train[known], train[known, column], x_test, seed))
+    for part in task.by_target():
+        known = ~np.isnan(train[:, part.column])
+        columns.append(_forest(part.spec, x_train[known], train[known, part.column], x_test, seed))
     return np.concatenate(columns, axis=1)
 
 

@@ -21,7 +21,7 @@ from grit.learning.task import Task
 from grit.training.calibration import Calibration, with_intervals, with_temperature
 from grit.training.fit_folder import PREDICTIONS
 from grit.training.members import Member
-from grit.training.output_columns import label_names, prediction_cells, prediction_columns
+from grit.training.output_columns import prediction_cells, prediction_columns
 from grit.training.predictions import Predictions
 from grit.training.predictor import Predictor
 
@@ -129,13 +129,17 @@ def coverage(task: TaskSpec, held: HeldOut, calibration: Calibration) -> float |
     """The share of known truths within their intervals or sets; None where there are no intervals."""
     found = held.described(task, calibration)
     known = np.isfinite(held.truth)
-    if found.low is not None and found.high is not None:
-        known &= np.isfinite(found.low)
-        inside = (found.low <= held.truth) & (held.truth <= found.high)
-    else:
-        assert found.sets is not None
-        numbers = np.where(known, held.truth, 0).astype(np.int64)
-        inside = np.stack([sets[np.arange(len(sets)), numbers[:, k]] for k, sets in enumerate(found.sets)], axis=1)
+    inside = np.zeros(held.truth.shape, dtype=bool)
+    for k, part in enumerate(task.by_target()):
+        truth = held.truth[:, k]
+        if part.spec.kind == "regression":
+            assert found.low is not None
+            assert found.high is not None
+            known[:, k] &= np.isfinite(found.low[:, k])
+            inside[:, k] = (found.low[:, k] <= truth) & (truth <= found.high[:, k])
+        else:
+            assert found.sets is not None
+            inside[:, k] = found.sets[k][np.arange(len(truth)), np.where(known[:, k], truth, 0).astype(np.int64)]
     return float(inside[known].mean()) if known.any() else None
 
 
@@ -145,17 +149,16 @@ def write_predictions(
     """Write ``predictions.csv``: the row of the table (0 is the first below the header), SMILES, part, truth, prediction."""
     task, path = store.task, run / PREDICTIONS
     cells = prediction_cells(task, held.described(task, calibration))
-    is_number = task.kind == "regression"
-    names = prediction_columns(task, has_intervals=is_number, has_sets=not is_number)
-    labels = label_names(task)
+    names = prediction_columns(task, has_intervals=True, has_sets=True)
+    classes = [part.spec.classes for part in task.by_target()]
     try:
         with whole_file(path) as file:
             writer = csv.writer(codecs.getwriter("utf-8")(file))
             writer.writerow(map(guarded, ["row", "smiles", "part", *task.targets, *names]))
             for graph, part, truth, found in zip(held.graphs.tolist(), held.parts, held.truth, cells, strict=True):
                 known = [
-                    "" if np.isnan(value) else f"{value:.9g}" if is_number else labels[int(value)]
-                    for value in truth.tolist()
+                    "" if np.isnan(value) else labels[int(value)] if labels else f"{value:.9g}"
+                    for value, labels in zip(truth.tolist(), classes, strict=True)
                 ]
                 writer.writerow(map(guarded, [str(store.rows[graph]), smiles[graph], part, *known, *found]))
     except OSError as error:

@@ -6,6 +6,8 @@ two classes   ``y_pred``, the class; ``y_prob``, the probability of the second c
 a label       as two classes, 0 and 1
 classes       ``y_pred``; ``y_prob_NAME`` of each class; with sets also ``y_set``
 
+Targets of several kinds have the columns of their kind each.
+
 Behind them ``nearest_similarity``, where the training molecules are known, and ``note``.
 
 Shape letters: R rows, T targets, O outputs (T, or the number of classes).
@@ -16,17 +18,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from grit.graphs.chunk import Array
-from grit.graphs.schema import TaskSpec
+from grit.graphs.schema import TargetPart, TaskSpec
 from grit.training.predictions import Predictions
 
 NOTE = "note"
 SIMILARITY = "nearest_similarity"
-LABELS = ("0", "1")
-
-
-def label_names(task: TaskSpec) -> tuple[str, ...]:
-    """What a predicted class is called: its name in the table, or 0 and 1 where there are several labels."""
-    return task.classes or LABELS
 
 
 def prediction_columns(
@@ -41,12 +37,13 @@ def prediction_columns(
         has_similarity: Whether there is a similarity to the training molecules.
     """
     names: list[str] = []
-    for target in task.targets:
+    for part in task.by_target():
+        (target,), kind = part.spec.targets, part.spec.kind
         names.append(f"{target}_pred")
-        if task.kind == "regression":
+        if kind == "regression":
             names += [f"{target}_{each}" for each in ("low", "high", "std")] if has_intervals else []
             continue
-        chances = [f"_{name}" for name in task.classes] if task.kind == "multiclass" else [""]
+        chances = [f"_{name}" for name in part.spec.classes] if kind == "multiclass" else [""]
         names += [f"{target}_prob{chance}" for chance in chances]
         names += [f"{target}_set"] if has_sets else []
     return [*names, SIMILARITY] if has_similarity else names
@@ -55,28 +52,28 @@ def prediction_columns(
 def prediction_cells(task: TaskSpec, found: Predictions) -> Iterator[list[str]]:
     """Predictions as text, row by row, in the order of `prediction_columns`."""
     columns: list[Sequence[str]] = []
-    for number in range(len(task.targets)):
-        columns += (_number_cells if task.kind == "regression" else _class_cells)(task, found, number)
+    for part in task.by_target():
+        columns += (_number_cells if part.spec.kind == "regression" else _class_cells)(part, found)
     if found.similarity is not None:
         columns.append([_text(value) for value in found.similarity])
     return (list(row) for row in zip(*columns, strict=True))
 
 
-def _number_cells(task: TaskSpec, found: Predictions, number: int) -> list[Sequence[str]]:
-    columns: list[Sequence[str]] = [_texts(found.outputs[:, number])]
+def _number_cells(part: TargetPart, found: Predictions) -> list[Sequence[str]]:
+    at, number = part.outputs.start, part.column
+    columns: list[Sequence[str]] = [_texts(found.outputs[:, at])]
     if found.low is not None and found.high is not None:
         columns += [_texts(found.low[:, number]), _texts(found.high[:, number])]
-        columns.append([""] * len(found.outputs) if found.spread is None else _texts(found.spread[:, number]))
+        columns.append([""] * len(found.outputs) if found.spread is None else _texts(found.spread[:, at]))
     return columns
 
 
-def _class_cells(task: TaskSpec, found: Predictions, number: int) -> list[Sequence[str]]:
-    names = label_names(task)
-    chances = found.outputs if task.kind == "multiclass" else found.outputs[:, number : number + 1]
+def _class_cells(part: TargetPart, found: Predictions) -> list[Sequence[str]]:
+    names, chances = part.spec.classes, found.outputs[:, part.outputs]
     columns: list[Sequence[str]] = [[names[each] for each in class_numbers(chances).tolist()]]
     columns += [_texts(column) for column in chances.T]
     if found.sets is not None:
-        members = found.sets[number]  # (R, classes)
+        members = found.sets[part.column]  # (R, classes)
         columns.append([" | ".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members])
     return columns
 

@@ -337,11 +337,10 @@ class Predictor:
     def output_columns(self) -> list[str]:
         """Names of the columns that predictions fill, without the note."""
         is_sure = self.calibration is not None
-        is_number = self.task.spec.kind == "regression"
         return prediction_columns(
             self.task.spec,
-            has_intervals=is_sure and is_number,
-            has_sets=is_sure and not is_number,
+            has_intervals=is_sure,
+            has_sets=is_sure,
             has_similarity=self.neighbours is not None,
         )
 

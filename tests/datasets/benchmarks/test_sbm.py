@@ -38,7 +38,7 @@ def adjacency_of(graph):
 
 def assert_same(a, b):
     for left, right in zip(a, b, strict=True):
-        assert left.dtype == right.dtype
+        assert getattr(left, "dtype", None) == getattr(right, "dtype", None)
         np.testing.assert_array_equal(left, right)
 
 

@@ -12,6 +12,8 @@ from torch_geometric.data import Data
 
 import grit
 from grit.datasets import from_csv, from_networkx, from_pyg, from_smiles
+from grit.datasets.own.molecule_tables import MoleculeTable
+from grit.datasets.tables.table import ReadOptions
 from grit.datasets.tables.text_table import TextTable
 from grit.graphs.store import GraphStore
 
@@ -460,3 +462,15 @@ def test_a_store_that_is_there_is_kept(tmp_path):
     assert GraphStore.open(tmp_path / "s").nodes_per_graph().tolist() == first.nodes_per_graph().tolist() == [4, 4, 4]
     from_pyg([ring(5, y=torch.tensor([2.5]))] * 3, splits={"train": range(3)}, out=tmp_path / "s", overwrite=True)
     assert GraphStore.open(tmp_path / "s").nodes_per_graph().tolist() == [5, 5, 5]
+
+
+def test_a_table_is_read_as_the_user_says(tmp_path):
+    """A sheet by its name, a separator where the recognised one is wrong; the store knows it again."""
+    (tmp_path / "t.csv").write_text("smiles;y,z\n" + "".join(f"{'C' * k};{k},{k}\n" for k in range(1, 9)))
+    options = ReadOptions(separator=";")
+    store = from_csv(tmp_path / "t.csv", targets="y,z", task="multiclass", options=options, processes=1)
+    assert len(store) == 8
+    table = MoleculeTable(tmp_path / "t.csv", targets="y,z", options=options)
+    plain = MoleculeTable(tmp_path / "t.csv", targets="z", smiles="smiles;y")
+    assert "read as" in table.how_built()
+    assert "read as" not in plain.how_built()

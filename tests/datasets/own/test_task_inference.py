@@ -56,7 +56,7 @@ def test_what_is_inferred(columns, kind, classes):
             None,
             "is text, such as 'name 0', with 50 different values in 50 rows",
         ),
-        ([[1, 2], ["x", "y"]], None, "'t1' holds text such as 'x'"),
+        ([[1, 2], [f"name {number}" for number in range(50)]], None, "'t1' is text, such as 'name 0'"),
         ([["a", "b", "c"] * 3], "regression", r"regression needs numbers in 't0'; found for example a, b, c\.$"),
         ([["a", "b", "c", "d"] * 3], "regression", r"found for example a, b, c\.$"),
         ([[0.5, 1, 2, "high"], [1, 2, 3]], "regression", "found for example high, 0.5, 1"),

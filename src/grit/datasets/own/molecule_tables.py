@@ -25,7 +25,7 @@ from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece,
 from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
 from grit.datasets.tables.formats import open_table
 from grit.datasets.tables.smiles_column import smiles_column
-from grit.datasets.tables.table import KeptRows, TableRow
+from grit.datasets.tables.table import NO_OPTIONS, KeptRows, ReadOptions, TableRow
 from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphInputs, GraphSchema, TaskSpec
@@ -52,6 +52,7 @@ class MoleculeTable:
         split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
         seed: Of the random split.
         standardise: ``none``, or ``parent`` for the neutral form of the largest part of each molecule.
+        options: What the user says about the file: separator, encoding, sheet.
         features: Columns of numbers that a model reads beside the graph; blanks are missing numbers.
         descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that it reads, too.
         weights: Column that says how much each row counts in the loss; all count alike if not given.
@@ -67,6 +68,7 @@ class MoleculeTable:
         split: str = "random",
         seed: int = 0,
         standardise: str = "none",
+        options: ReadOptions = NO_OPTIONS,
         features: str | Sequence[str] = (),
         descriptors: str | Sequence[str] = (),
         weights: str | None = None,
@@ -74,7 +76,7 @@ class MoleculeTable:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
         self.standardise, self.featuriser = standardise, own_featuriser(standardise)
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
-        self._table = open_table(self.path)
+        self._table = open_table(self.path, (), options)
         found = None if smiles is not None else smiles_column(self._table)
         self.smiles = found.name if found is not None else str(smiles)
         self.notes = [*self._table.notes, *([found.note] if found is not None and found.note else [])]
@@ -116,6 +118,7 @@ class MoleculeTable:
             "seed": str(self.seed),
             "table": self._table.sha256,
             "standardise": self.standardise,
+            **({} if self._table.options == NO_OPTIONS else {"read as": repr(tuple(self._table.options))}),
             **({} if file is None else {"split file": file.sha256}),
             **({} if self.weights is None else {"weights": self.weights}),
         }
@@ -242,6 +245,7 @@ def from_csv(
     features: str | Sequence[str] = (),
     descriptors: str | Sequence[str] = (),
     weights: str | None = None,
+    options: ReadOptions = NO_OPTIONS,
 ) -> GraphStore:
     """Molecules from a table.
 
@@ -262,6 +266,7 @@ def from_csv(
         features: See `MoleculeTable`.
         descriptors: See `MoleculeTable`.
         weights: See `MoleculeTable`.
+        options: See `MoleculeTable`.
     """
     table = MoleculeTable(
         path,
@@ -274,6 +279,7 @@ def from_csv(
         features=features,
         descriptors=descriptors,
         weights=weights,
+        options=options,
     )
     return table.to_store(
         out, overwrite=overwrite, made_by=made_by, processes=processes, progress=progress, say=say

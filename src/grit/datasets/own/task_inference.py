@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite, nan
 from typing import Literal
 
@@ -10,13 +11,13 @@ import numpy as np
 from grit.datasets.tables.table import MISSING
 from grit.errors import GritError, shorten, shown
 from grit.graphs.chunk import Array
-from grit.graphs.schema import TaskSpec
+from grit.graphs.schema import MIXED_LOSS, TaskSpec
 
 Cell = str | float
 """A target as it comes: the text of a table, blank where it is missing, or a number, NaN where it is."""
 
-TaskKind = Literal["regression", "binary", "multiclass", "multilabel"]
-TASK_KINDS = ("regression", "binary", "multiclass", "multilabel")
+TaskKind = Literal["regression", "binary", "multiclass", "multilabel", "mixed"]
+TASK_KINDS = ("regression", "binary", "multiclass", "multilabel", "mixed")
 
 _MANY = 1000  # distinct values after which they are no longer kept
 _MAX_CLASSES = 100
@@ -81,13 +82,14 @@ class Targets:
     def parse(self, cells: Iterable[Cell]) -> tuple[tuple[float, ...], str | None]:
         """The targets of a row, NaN where missing, and the reason why they cannot be used, if so."""
         values = []
-        for name, cell in zip(self.task.targets, cells, strict=True):
+        for name, target, cell in zip(self.task.targets, self._each, cells, strict=True):
             if is_missing(cell):
                 values.append(nan)
                 continue
-            value = self._value(cell)
+            value = target._value(cell)
             if value is None:
-                expected = "a number" if self.task.kind == "regression" else f"one of {', '.join(self._classes[:5])}"
+                numbers = target.task.kind == "regression"
+                expected = "a number" if numbers else f"one of {', '.join(target._classes[:5])}"
                 return (), f"{name} is {shown(cell_text(cell))}, expected {expected}"
             if not _fits(value):
                 return (
@@ -98,6 +100,11 @@ class Targets:
         if all(value != value for value in values):
             return (), "no target has a value"
         return tuple(values), None
+
+    @cached_property
+    def _each(self) -> "tuple[Targets, ...]":
+        """Of targets of several kinds, each by itself."""
+        return tuple(Targets(part, "") for part in self.task.parts) or (self,) * len(self.task.targets)
 
     @property
     def _classes(self) -> tuple[str, ...]:
@@ -142,6 +149,8 @@ def infer_targets(columns: Sequence[ColumnFacts], kind: TaskKind | None = None) 
         raise GritError(f"unknown task {kind!r}; there are {', '.join(TASK_KINDS)}.")
     chosen, why = (kind, "as asked") if kind is not None else _decide(columns)
     names = tuple(column.name for column in columns)
+    if chosen == "mixed":
+        return _each_for_itself(columns)
     if chosen == "regression":
         _need(all(column.is_numeric for column in columns), columns, "numbers", chosen)
         task = TaskSpec(kind="regression", targets=names, loss="l1", metric="mae", standardise=True)
@@ -158,16 +167,31 @@ def infer_targets(columns: Sequence[ColumnFacts], kind: TaskKind | None = None) 
     return Targets(task, why)
 
 
+def _each_for_itself(columns: Sequence[ColumnFacts]) -> Targets:
+    """Targets of several kinds, each decided by its own column."""
+    if len(columns) < 2:
+        raise GritError(f"mixed is for several targets of different kinds; there is only {columns[0].name!r}.")
+    parts = tuple(infer_targets([column]) for column in columns)
+    task = TaskSpec(
+        kind="mixed",
+        targets=tuple(column.name for column in columns),
+        loss=MIXED_LOSS,
+        metric="skill",
+        parts=tuple(part.task for part in parts),
+    )
+    why = "; ".join(f"{part.task.targets[0]}: {part.task.kind}, {part.why}" for part in parts)
+    return Targets(task, why)
+
+
 def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
     if len(columns) > 1:
-        if all(column.is_label for column in columns):
+        labels = [column.name for column in columns if column.is_label]
+        if len(labels) == len(columns):
             return "multilabel", f"{len(columns)} columns of 0, 1 and blanks"
         if all(column.is_numeric for column in columns):
-            return "regression", f"{len(columns)} columns of numbers"
-        odd = next(column for column in columns if not column.is_numeric)
-        raise GritError(
-            f"several targets must all be numbers, or all 0 and 1; {odd.name!r} holds text such as {shown(_example(odd))}."
-        )
+            hint = f"; with --task mixed {', '.join(labels)}, of 0 and 1 alone, would be classes" if labels else ""
+            return "regression", f"{len(columns)} columns of numbers{hint}"
+        return "mixed", "columns of numbers and of words"
     (column,) = columns
     if column.is_label:
         return "binary", "all values are 0 or 1"

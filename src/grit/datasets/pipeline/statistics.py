@@ -1,5 +1,6 @@
 """Statistics of a stored data set, for comparison with what is published."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,9 @@ def _targets(store: GraphStore, split: str) -> str:
     if store.task.kind == "regression":
         shown = f"mean {known.mean():.4f}, std {known.std():.4f}, {known.min():.2f} to {known.max():.2f}"
         return (f"{y.shape[1]} targets: " if y.shape[1] > 1 else "") + shown + blanks
+    if store.task.kind == "mixed":
+        kinds = Counter(part.kind for part in store.task.parts)
+        return f"{y.shape[1]} targets ({', '.join(f'{count} {kind}' for kind, count in kinds.items())}){blanks}"
     if store.task.kind == "multilabel":
         return f"{y.shape[1]} labels, {known.mean():.1%} positive{blanks}"
     counts = np.bincount(known.astype(np.int64), minlength=len(store.task.classes))
