@@ -31,7 +31,7 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
     """What regressor and classifier share.
 
     Args:
-        preset: ``fast``, ``default`` or ``paper``: size of the model and length of training.
+        preset: ``fast``, ``default`` or ``paper``: size of the model and length of training; or the file of a recipe.
         epochs: Passes over the data; the preset's own if None.
         seed: Of weights, shuffling, dropout and of the validation part (a tenth of the data) by which the best epoch is chosen.
         overrides: Further changes to the preset, such as ``("train.lr=5e-4",)``.

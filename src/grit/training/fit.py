@@ -78,7 +78,7 @@ def fit(
     Args:
         table: The table. Its seed is that of the first model, too.
         run: The folder of the fit, see `grit.training.fit_folder`.
-        preset: ``fast``, ``default`` or ``paper``.
+        preset: ``fast``, ``default``, ``paper``, or the file of a recipe.
         overrides: Changes to the preset.
         plan: How many models; one if not given.
         resume: Whether to go on with an existing folder.
