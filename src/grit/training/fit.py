@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from grit.datasets.own.data_notes import notes_of
 from grit.datasets.own.molecule_tables import MoleculeTable
 from grit.datasets.pipeline.write_store import RowProgress
 from grit.files.whole_file import write_text
@@ -29,14 +30,13 @@ from grit.training.fit_folder import (
     fit_folder,
     has_models,
 )
-from grit.training.forest import packed_fingerprints
 from grit.training.held_out import coverage, held_out_splits, write_predictions
 from grit.training.loggers import RunLog
 from grit.training.loop import Event
 from grit.training.members import Member, check_members, members_of, train_members
 from grit.training.neighbours import Neighbours
 from grit.training.predictor import Predictor, load, load_run
-from grit.training.prepared_table import prepared_table
+from grit.training.prepared_table import prepared_table, tell_prepared
 from grit.training.train import RunOptions, refuse_several_processes
 
 
@@ -103,22 +103,19 @@ def fit(
             store, fingerprints = prepared_table(
                 table, run, begun=has_models(run), made_by="fit", progress=progress, say=say
             )
-        sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
-        say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
-        if store.manifest.skipped:
-            say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
+        tell_prepared(table, run, store, again=fingerprints is None, say=say)
         members = members_of(plan, recipe.train.seed)
         check_members(members, store)
         _record(table, store, plan, members, preset, overrides).write(run)
         with watching(recipe.task(store.task).metric) if watching else nullcontext() as watch:
             results = train_members(members, recipe, run, store, resume=resume, options=options, watch=watch, say=say)
         if fingerprints is None:  # the molecules were read by an earlier process
-            fingerprints = packed_fingerprints(table.smiles_of(store))
+            fingerprints = table.fingerprints_of(store)
         result = finish(run, store, table.smiles_of(store), fingerprints, members, results, plan, options.device, say)
         inputs, outputs = {}, None
         if with_forest and store.split("test").size:
             say("Comparing with simple predictors on fingerprints and descriptors (leave it out with --no-forest)")
-            kept = kept_descriptors(table.smiles_of(store), run / DESCRIPTORS)
+            kept = kept_descriptors(table.standard_smiles_of(store), run / DESCRIPTORS)
             inputs = {"fingerprints": fingerprints, "descriptors": kept}
             outputs = load(run).predict_store(store, "test")[0]
         compared = compare(store, result.get("test", {}), inputs, table.seed, outputs=outputs, say=say)
@@ -200,6 +197,8 @@ def _record(
             "task": table.task,
             "split": table.split,
             "seed": table.seed,
+            "standardise": table.standardise,
+            "duplicates": table.duplicates,
             "preset": preset,
             "overrides": list(overrides),
             "confidence": plan.confidence,
@@ -212,6 +211,7 @@ def _record(
             "skipped": store.manifest.skipped,
             "splits": {name: int(part.size) for name, part in store.splits.items()},
         },
+        notes=tuple(note._asdict() for note in notes_of(store)),
     )
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from grit.datasets.own.molecule_tables import MoleculeStore, MoleculeTable
+from grit.datasets.own.data_notes import notes_of
+from grit.datasets.own.molecule_stores import MoleculeStore, unusable_rows
+from grit.datasets.own.molecule_tables import MoleculeTable
 from grit.datasets.pipeline.write_store import RowProgress
 from grit.errors import GritError
 from grit.graphs.store import GraphStore
@@ -47,6 +49,30 @@ def prepared_table(
         else:
             return MoleculeStore(store, None)
     return table.to_store(out, overwrite=True, made_by=made_by, with_fingerprints=True, progress=progress, say=say)
+
+
+def tell_prepared(
+    table: MoleculeTable, run: Path, store: GraphStore, *, again: bool, say: Callable[[str], None]
+) -> None:
+    """Say how many molecules there are for what, and which rows are not used.
+
+    Args:
+        table: The table.
+        run: The folder.
+        store: That of `prepared_table`.
+        again: Whether an earlier process read the table, and was told what it holds.
+        say: Told of it, a sentence at a time.
+    """
+    sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
+    say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
+    if again:
+        for note in notes_of(store):
+            say(note.text)
+    unusable, where = len(unusable_rows(store)), run / "data" / "skipped.csv"
+    if unusable:
+        say(f"{unusable:,} rows could not be used; {where} says why")
+    if store.manifest.skipped > unusable:
+        say(f"{store.manifest.skipped - unusable:,} rows were left out as duplicates; {where} lists them")
 
 
 def _check_made_by(out: Path, made_by: str) -> None:

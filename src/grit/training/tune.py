@@ -19,7 +19,7 @@ from grit.recipe.presets import preset_recipe
 from grit.training.device import check_device
 from grit.training.dotted import dotted
 from grit.training.loop import Event
-from grit.training.prepared_table import prepared_table
+from grit.training.prepared_table import prepared_table, tell_prepared
 from grit.training.train import RunOptions, check_splits, refuse_several_processes
 from grit.training.tune_folder import RECIPE, tune_folder
 from grit.training.tune_search import check_installed, importances
@@ -91,7 +91,8 @@ def tune(
     with tune_folder(run, resume=resume) as begun:
         with reading or nullcontext() as progress:
             has_trials = begun is not None and bool(begun.trials)
-            store = prepared_table(table, run, begun=has_trials, made_by="tune", progress=progress, say=say).store
+            store, made = prepared_table(table, run, begun=has_trials, made_by="tune", progress=progress, say=say)
+        tell_prepared(table, run, store, again=made is None, say=say)
         seen = store.with_splits({name: store.split(name) for name in ("train", "val")})
         check_splits(seen)
         study = Study(
@@ -107,7 +108,7 @@ def tune(
             study = begun
         say(
             f"Trials learn from {seen.split('train').size:,} molecules and are compared by {study.metric} on "
-            f"{seen.split('val').size:,} validation molecules (split: {table.split}). The test molecules are not looked at."
+            f"{seen.split('val').size:,} validation molecules. The test molecules are not looked at."
         )
         with watching(study.metric) if watching else nullcontext() as watch:
             study = Trials(study, checked, run, seen, partial(read, *fixed)).run(trials, seconds, options, watch, say)
