@@ -296,8 +296,8 @@ def test_mistakes_before_any_work_leave_nothing(tmp_path):
             tune(tmp_path, **wrong)
         assert not (tmp_path / "run").exists()
     table = write_table(tmp_path / "a.csv")
-    table.write_text(table.read_text().replace(",val", ",train"))
-    with pytest.raises(GritError, match="'val' is empty"):
+    table.write_text(table.read_text().replace(",train", ",test"))
+    with pytest.raises(GritError, match="'train' is empty"):
         tune(tmp_path, table=table)
     assert not (tmp_path / "run").exists()
 

@@ -24,7 +24,7 @@ from grit.training.train import RunOptions, check_splits, refuse_several_process
 from grit.training.tune_folder import RECIPE, tune_folder
 from grit.training.tune_search import check_installed, importances
 from grit.training.tune_space import Choices, Range, default_space, override, parse_space
-from grit.training.tune_study import Study, Trial, check_same_study
+from grit.training.tune_study import Trial, TuneStudy, check_same_study
 from grit.training.tune_trials import Trials
 
 _DATA = "../../data"  # as seen from a trial, so that the folder of tuning may move
@@ -40,7 +40,7 @@ class TuneResult(NamedTuple):
         importances: The share of each key in how good a trial was; None if there are too few trials.
     """
 
-    study: Study
+    study: TuneStudy
     best: Trial
     recipe: Path
     importances: dict[str, float] | None
@@ -95,7 +95,7 @@ def tune(
         tell_prepared(table, run, store, again=made is None, say=say)
         seen = store.with_splits({name: store.split(name) for name in ("train", "val")})
         check_splits(seen)
-        study = Study(
+        study = TuneStudy(
             metric=recipe.task(store.task).metric,
             preset=preset,
             overrides=tuple(overrides),

@@ -18,14 +18,14 @@ from grit.errors import GritError
 from grit.files.whole_file import ENDING
 from grit.graphs.store_place import tidy
 from grit.training.run_folder import LOCK, RunFolder, refuse_others
-from grit.training.tune_study import STUDY, TRIALS, Study, read_study
+from grit.training.tune_study import STUDY, TRIALS, TuneStudy, read_study
 
 RECIPE = "recipe.yaml"
 _FILES = (STUDY, TRIALS, RECIPE)
 
 
 @contextmanager
-def tune_folder(run: Path, *, resume: bool) -> Iterator[Study | None]:
+def tune_folder(run: Path, *, resume: bool) -> Iterator[TuneStudy | None]:
     """Hold the folder of tuning; gives the study that was begun in it.
 
     A folder that was made here and in which no trial was begun is removed if tuning fails, so that the corrected command finds
@@ -57,7 +57,7 @@ def trial_folder(run: Path, number: int) -> Path:
     return run / "trials" / str(number)
 
 
-def forget_runs(run: Path, study: Study) -> None:
+def forget_runs(run: Path, study: TuneStudy) -> None:
     """Remove the runs of all trials but one that goes on: what is worth knowing of the others is in the study."""
     kept = {str(trial.number) for trial in study.trials if trial.state == "running"}
     for path in (run / "trials").glob("*"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grit.training.tune_space import Choices, Range, Space
-from grit.training.tune_study import Study, Trial
+from grit.training.tune_study import Trial, TuneStudy
 
 if TYPE_CHECKING:
     import optuna
@@ -30,7 +30,7 @@ def check_installed() -> None:
     import optuna  # noqa: F401
 
 
-def suggest(study: Study, space: Space) -> dict[str, Any] | None:
+def suggest(study: TuneStudy, space: Space) -> dict[str, Any] | None:
     """Values for the next trial; None if none can be found that were not tried.
 
     Args:
@@ -62,7 +62,7 @@ class Pruning:
         epochs: That a trial may have.
     """
 
-    def __init__(self, study: Study, space: Space, epochs: int) -> None:
+    def __init__(self, study: TuneStudy, space: Space, epochs: int) -> None:
         import optuna
 
         others = study.model_copy(update={"trials": tuple(each for each in study.trials if each.state != "running")})
@@ -78,7 +78,7 @@ class Pruning:
         return self._trial.should_prune()
 
 
-def importances(study: Study, space: Space) -> dict[str, float] | None:
+def importances(study: TuneStudy, space: Space) -> dict[str, float] | None:
     """The share of each key in how good a trial was, the largest first (PED-ANOVA); None if there are too few trials."""
     import optuna
 
@@ -95,7 +95,7 @@ def importances(study: Study, space: Space) -> dict[str, float] | None:
 
 
 def _filled(
-    study: Study,
+    study: TuneStudy,
     space: Space,
     sampler: "optuna.samplers.BaseSampler",
     pruner: "optuna.pruners.BasePruner | None" = None,
@@ -114,7 +114,7 @@ def _filled(
     return filled
 
 
-def _frozen(study: Study, space: Space, trials: Sequence[Trial]) -> "list[optuna.trial.FrozenTrial]":
+def _frozen(study: TuneStudy, space: Space, trials: Sequence[Trial]) -> "list[optuna.trial.FrozenTrial]":
     import optuna
 
     states = {

@@ -45,7 +45,7 @@ class Trial(BaseModel):
     error: str | None = None
 
 
-class Study(BaseModel):
+class TuneStudy(BaseModel):
     """The content of ``study.json``.
 
     Attributes:
@@ -94,7 +94,7 @@ class Study(BaseModel):
         usable = [trial for trial in self.trials if trial.state != "failed" and self.value(trial) is not None]
         return sorted(usable, key=order)
 
-    def replaced(self, trial: Trial) -> "Study":
+    def replaced(self, trial: Trial) -> "TuneStudy":
         """With a new trial, or with another record of one that is there."""
         others = tuple(each for each in self.trials if each.number != trial.number)
         return self.model_copy(update={"trials": tuple(sorted((*others, trial), key=lambda each: each.number))})
@@ -105,13 +105,13 @@ class Study(BaseModel):
         write_text(folder / TRIALS, trials_csv(self))
 
 
-def read_study(folder: Path) -> Study | None:
+def read_study(folder: Path) -> TuneStudy | None:
     """The study of a folder; None if there is none."""
     path = folder / STUDY
     if not path.exists():
         return None
     try:
-        study = Study.model_validate_json(check_ordinary(path).read_text(encoding="utf-8"))
+        study = TuneStudy.model_validate_json(check_ordinary(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise GritError(f"{str(path)!r} cannot be read: {error}") from None
     if [trial.number for trial in study.trials] != list(range(1, len(study.trials) + 1)) or study.metric not in METRICS:
@@ -119,7 +119,7 @@ def read_study(folder: Path) -> Study | None:
     return study
 
 
-def check_same_study(before: Study, asked: Study, run: Path) -> None:
+def check_same_study(before: TuneStudy, asked: TuneStudy, run: Path) -> None:
     """Raise if a study was begun otherwise than is asked for now."""
     names = ("metric", "preset", "overrides", "recipe", "space", "seed")
     changed = [name for name in names if getattr(before, name) != getattr(asked, name)]
@@ -130,7 +130,7 @@ def check_same_study(before: Study, asked: Study, run: Path) -> None:
         )
 
 
-def trials_csv(study: Study) -> str:
+def trials_csv(study: TuneStudy) -> str:
     """A line per trial, in the order of their numbers."""
     keys = list(study.space)
     lines: list[Sequence[Any]] = [["trial", *keys, f"val {study.metric}", "epochs", "seconds", "state", "error"]]

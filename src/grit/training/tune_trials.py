@@ -19,7 +19,7 @@ from grit.training.train import RunOptions, train
 from grit.training.tune_folder import RECIPE, forget_runs, trial_folder
 from grit.training.tune_search import Pruning, suggest
 from grit.training.tune_space import Space, override
-from grit.training.tune_study import Study, Trial
+from grit.training.tune_study import Trial, TuneStudy
 
 # Starts of a trial that end with the process, without a word: after so many the trial is given up, and not the study.
 MAX_STARTS = 3
@@ -45,7 +45,9 @@ class Trials:
         read: The recipe of the preset, with what is fixed and further changes.
     """
 
-    def __init__(self, study: Study, space: Space, run: Path, store: GraphStore, read: Callable[..., Recipe]) -> None:
+    def __init__(
+        self, study: TuneStudy, space: Space, run: Path, store: GraphStore, read: Callable[..., Recipe]
+    ) -> None:
         self.study, self.space, self.folder, self.store, self.read = study, space, run, store, read
         own = dotted(read().model_dump())
         self.own = {key: own.get(key) for key in space}
@@ -57,7 +59,7 @@ class Trials:
         options: RunOptions,
         watch: Callable[[Event], None] | None,
         say: Callable[[str], None],
-    ) -> Study:
+    ) -> TuneStudy:
         """Train until all trials are done or the time is up."""
         started, spent = time.perf_counter(), self.study.seconds
 
@@ -198,7 +200,7 @@ class Trials:
         return said if not best else f"{said}; the best so far is trial {best[0].number}"
 
 
-def tuned_recipe(study: Study, trial: Trial) -> str:
+def tuned_recipe(study: TuneStudy, trial: Trial) -> str:
     """The text of a recipe with the values of a trial."""
     value = study.value(trial)
     assert value is not None
