@@ -12,7 +12,7 @@ from rich.text import Text
 from grit.cli.json_text import json_text
 from grit.cli.print_training import say_to
 from grit.training.tune import TuneResult
-from grit.training.tune_study import Trial
+from grit.training.tune_study import TuneTrial
 
 _SHOWN = 5  # of the best trials
 
@@ -73,7 +73,7 @@ def print_tuned(found: TuneResult, next_command: str, as_json: bool) -> None:
     say(f"Next: {next_command}")
 
 
-def _cells(found: TuneResult, trial: Trial) -> list[str]:
+def _cells(found: TuneResult, trial: TuneTrial) -> list[str]:
     value = found.study.value(trial)
     values = [each if isinstance(each, str) else json.dumps(each) for each in trial.values.values()]
     state = {"complete": "finished", "pruned": "given up", "running": "not finished"}[trial.state]

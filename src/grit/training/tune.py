@@ -24,7 +24,7 @@ from grit.training.train import RunOptions, check_splits, refuse_several_process
 from grit.training.tune_folder import RECIPE, tune_folder
 from grit.training.tune_search import check_installed, importances
 from grit.training.tune_space import Choices, Range, default_space, override, parse_space
-from grit.training.tune_study import Trial, TuneStudy, check_same_study
+from grit.training.tune_study import TuneStudy, TuneTrial, check_same_study
 from grit.training.tune_trials import Trials
 
 _DATA = "../../data"  # as seen from a trial, so that the folder of tuning may move
@@ -41,7 +41,7 @@ class TuneResult(NamedTuple):
     """
 
     study: TuneStudy
-    best: Trial
+    best: TuneTrial
     recipe: Path
     importances: dict[str, float] | None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grit.training.tune_space import Choices, Range, Space
-from grit.training.tune_study import Trial, TuneStudy
+from grit.training.tune_study import TuneStudy, TuneTrial
 
 if TYPE_CHECKING:
     import optuna
@@ -114,7 +114,7 @@ def _filled(
     return filled
 
 
-def _frozen(study: TuneStudy, space: Space, trials: Sequence[Trial]) -> "list[optuna.trial.FrozenTrial]":
+def _frozen(study: TuneStudy, space: Space, trials: Sequence[TuneTrial]) -> "list[optuna.trial.FrozenTrial]":
     import optuna
 
     states = {

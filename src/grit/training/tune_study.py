@@ -21,7 +21,7 @@ from grit.learning.metrics import METRICS
 STUDY, TRIALS = "study.json", "trials.csv"
 
 
-class Trial(BaseModel):
+class TuneTrial(BaseModel):
     """One set of values, and what came of it.
 
     Attributes:
@@ -66,7 +66,7 @@ class TuneStudy(BaseModel):
     recipe: dict[str, Any]
     space: dict[str, Any]
     seed: int
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TuneTrial, ...] = ()
 
     @property
     def sign(self) -> float:
@@ -78,15 +78,15 @@ class TuneStudy(BaseModel):
         """Of all trials."""
         return sum(trial.seconds for trial in self.trials)
 
-    def value(self, trial: Trial) -> float | None:
+    def value(self, trial: TuneTrial) -> float | None:
         """The best validation metric of a trial; None if there is none."""
         known = [each for each in trial.history if not isnan(each)]
         return min(known, key=lambda each: self.sign * each) if known else None
 
-    def ranking(self) -> list[Trial]:
+    def ranking(self) -> list[TuneTrial]:
         """The trials that have a value, the best first; those that were trained to the end come before the others."""
 
-        def order(trial: Trial) -> tuple[bool, float, int]:
+        def order(trial: TuneTrial) -> tuple[bool, float, int]:
             value = self.value(trial)
             assert value is not None
             return trial.state != "complete", self.sign * value, trial.number
@@ -94,7 +94,7 @@ class TuneStudy(BaseModel):
         usable = [trial for trial in self.trials if trial.state != "failed" and self.value(trial) is not None]
         return sorted(usable, key=order)
 
-    def replaced(self, trial: Trial) -> "TuneStudy":
+    def replaced(self, trial: TuneTrial) -> "TuneStudy":
         """With a new trial, or with another record of one that is there."""
         others = tuple(each for each in self.trials if each.number != trial.number)
         return self.model_copy(update={"trials": tuple(sorted((*others, trial), key=lambda each: each.number))})

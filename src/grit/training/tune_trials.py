@@ -19,7 +19,7 @@ from grit.training.train import RunOptions, train
 from grit.training.tune_folder import RECIPE, forget_runs, trial_folder
 from grit.training.tune_search import Pruning, suggest
 from grit.training.tune_space import Space, override
-from grit.training.tune_study import Trial, TuneStudy
+from grit.training.tune_study import TuneStudy, TuneTrial
 
 # Starts of a trial that end with the process, without a word: after so many the trial is given up, and not the study.
 MAX_STARTS = 3
@@ -79,7 +79,7 @@ class Trials:
 
     def _one(
         self,
-        trial: Trial,
+        trial: TuneTrial,
         trials: int,
         options: RunOptions,
         is_over: Callable[[], bool],
@@ -102,7 +102,7 @@ class Trials:
                 "trials cannot be compared. Choose another --split, or another metric (train.metric=NAME)."
             )
 
-    def _next(self, trials: int, say: Callable[[str], None]) -> Trial | None:
+    def _next(self, trials: int, say: Callable[[str], None]) -> TuneTrial | None:
         """The trial to train, with its start counted; None if there is none."""
         running = [trial for trial in self.study.trials if trial.state == "running"]
         if running and running[0].starts >= MAX_STARTS:
@@ -126,11 +126,11 @@ class Trials:
         if values is None:
             say(f"Nothing new was found in the space after {number - 1} trials.")
             return None
-        return Trial(number=number, values=values, starts=1)
+        return TuneTrial(number=number, values=values, starts=1)
 
     def _trained(
-        self, trial: Trial, options: RunOptions, is_over: Callable[[], bool], watch: Callable[[Event], None] | None
-    ) -> Trial:
+        self, trial: TuneTrial, options: RunOptions, is_over: Callable[[], bool], watch: Callable[[Event], None] | None
+    ) -> TuneTrial:
         """The trial with its result; still running if the time is up."""
         folder = RunFolder(trial_folder(self.folder, trial.number))
         try:
@@ -165,7 +165,7 @@ class Trials:
         found = self._seen(trial, state="complete")
         return found if self.study.value(found) is not None else self._seen(trial, state="failed", error=_NO_VALUE)
 
-    def _seen(self, trial: Trial, *, state: str = "running", error: str | None = None) -> Trial:
+    def _seen(self, trial: TuneTrial, *, state: str = "running", error: str | None = None) -> TuneTrial:
         """A trial with what its run has written, after an orderly end."""
         lines = RunFolder(trial_folder(self.folder, trial.number)).history()
         return trial.model_copy(
@@ -178,7 +178,7 @@ class Trials:
             }
         )
 
-    def _keep(self, trial: Trial) -> None:
+    def _keep(self, trial: TuneTrial) -> None:
         """Write down what is known of a trial, and the recipe of the best."""
         self.study = self.study.replaced(trial)
         self.study.write(self.folder)
@@ -186,7 +186,7 @@ class Trials:
         if best:
             write_text(self.folder / RECIPE, tuned_recipe(self.study, best[0]))
 
-    def _outcome(self, trial: Trial) -> str:
+    def _outcome(self, trial: TuneTrial) -> str:
         value, best = self.study.value(trial), self.study.ranking()[:1]
         epochs = f"{len(trial.history)} epochs"
         what = {
@@ -200,7 +200,7 @@ class Trials:
         return said if not best else f"{said}; the best so far is trial {best[0].number}"
 
 
-def tuned_recipe(study: TuneStudy, trial: Trial) -> str:
+def tuned_recipe(study: TuneStudy, trial: TuneTrial) -> str:
     """The text of a recipe with the values of a trial."""
     value = study.value(trial)
     assert value is not None
