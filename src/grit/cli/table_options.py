@@ -15,6 +15,12 @@ TaskName = Annotated[
     str | None, typer.Option(help="regression, binary, multiclass, multilabel, mixed [default: inferred]")
 ]
 Split = Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")]
+Standardise = Annotated[
+    str, typer.Option(help="none, or parent: each molecule is the neutral form of its largest part.")
+]
+Duplicates = Annotated[
+    str, typer.Option(help="Rows with the same molecule: keep all, merge into one, drop all but the first, or error.")
+]
 Features = Annotated[
     list[str] | None, typer.Option(help="Column of numbers that the model reads, too; several times for several.")
 ]

@@ -50,7 +50,7 @@ STUDIES: dict[str, Study] = {
         "benchmarks.asterisks", "Appendix, significance", "Do the asterisks follow from the printed means?"
     ),
     "runtime": _study(
-        "runtime.comparison", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"
+        "runtime.runtime_table", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"
     ),
 }
 

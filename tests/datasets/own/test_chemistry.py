@@ -88,4 +88,23 @@ def test_a_split_of_the_user_is_not_changed_but_its_overlap_is_said(tmp_path):
 def test_notes_are_kept_in_the_store(tmp_path):
     path = table(tmp_path / "t.csv", [(each, number + 0.5) for number, each in enumerate([*ALCOHOLS, "CCN.Cl", "CCO"])])
     for store in (told(path)[0], told(path, out=tmp_path / "s")[0], grit.datasets.load(str(tmp_path / "s"))):
-        assert [note.kind for note in notes_of(store)] == ["salt", "duplicates", "conflicts"]
+        assert [note.kind for note in notes_of(store)] == ["salt", "duplicates", "conflicts", "absent"]
+
+
+def test_what_there_is_none_of_is_said_too(tmp_path):
+    path = table(tmp_path / "t.csv", [(each, number + 0.5) for number, each in enumerate([*ALCOHOLS, "CCN.Cl"])])
+    said = told(path)[1]
+    assert "1 of 61 molecules are salts or solvates" in said
+    assert "(line 62): they are used whole; --standardise parent takes the neutral form of the largest part." in said
+    assert "There are no mixtures, metals or duplicates among the 61 molecules." in said
+    _, said = told(path, standardise="parent")
+    assert "the neutral form of the largest part is used; --standardise none takes them whole" in said
+
+
+def test_conflicts_of_numbers_and_classes_together(tmp_path):
+    """The numbers of the two rows agree, the classes do not."""
+    rows = [(each, number + 0.5, "ab"[number % 2]) for number, each in enumerate(ALCOHOLS)]
+    path = table(tmp_path / "t.csv", [*rows, ("OC", 0.5, "b")], "smiles,y,kind")
+    said = told(path, targets=["y", "kind"])[1]
+    assert "1 of them have different labels, or values that differ" in said
+    assert "(for example lines 2, 62): all are used" in said

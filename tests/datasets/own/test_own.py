@@ -37,7 +37,10 @@ def test_regression_from_a_table(tmp_path):
     store = from_csv(path, targets="y", processes=1, say=said.append)
     assert len(store) == 10
     assert (store.task.kind, store.schema.node.width, store.name) == ("regression", 9, "t")
-    assert said == ["SMILES from the column 'smiles'; regression of y (its values are numbers)."]
+    assert said == [
+        "SMILES from the column 'smiles'; regression of y (its values are numbers).",
+        "There are no salts, mixtures, metals or duplicates among the 10 molecules.",
+    ]
     assert store.targets(np.arange(10))[:, 0].tolist() == pytest.approx([number / 3 for number in range(10)])
     assert sum(part.size for part in store.splits.values()) == 10
 

@@ -48,13 +48,18 @@ def parent_molecule(molecule: "str | Mol") -> "Mol":
 
 def identity(molecule: "str | Mol") -> bytes:
     """16 bytes, the same for every way to write a structure: of its canonical SMILES, with stereo and without atom maps."""
+    return hashlib.blake2b(canonical_smiles(molecule).encode(), digest_size=16).digest()
+
+
+def canonical_smiles(molecule: "str | Mol") -> str:
+    """The SMILES that is the same for every way to write a structure, with stereo and without atom maps."""
     parsed = read_smiles(molecule) if isinstance(molecule, str) else molecule
     chem = _rdkit("Chem")
     if any(atom.GetAtomMapNum() for atom in parsed.GetAtoms()):
         parsed = chem.Mol(parsed)
         for atom in parsed.GetAtoms():
             atom.SetAtomMapNum(0)
-    return hashlib.blake2b(chem.MolToSmiles(parsed).encode(), digest_size=16).digest()
+    return str(chem.MolToSmiles(parsed))
 
 
 def kind_of_record(molecule: "Mol") -> RecordKind:

@@ -8,6 +8,7 @@ import numpy as np
 
 from grit.datasets.own.data_notes import Note, note_on_overlap
 from grit.datasets.pipeline.splits import (
+    SPLIT_NAMES,
     SplitFile,
     file_split,
     named_split,
@@ -60,6 +61,18 @@ class SplitChoice:
     def groups(self, identical: Array, scaffolds: Sequence[str]) -> Array:
         """Molecules that stay together, (n,) whole numbers: identical ones, and with ``scaffold`` those of one scaffold."""
         return scaffold_groups(scaffolds, identical) if self.name == "scaffold" else identical
+
+    def parts(self, places: Mapping[int, tuple[int | None, str]]) -> dict[int, str]:
+        """The part of each row, by its number, where the user says which it belongs to; nothing where the split is drawn."""
+        if self.column is not None:
+            return {row: SPLIT_NAMES.get(name.strip().lower(), name) for row, (_, name) in places.items()}
+        if self.file is None:
+            return {}
+        part_of = {each: name for name, members in self.file.members.items() for each in members}
+        by_line = self.file.counted == "line"
+        return {
+            row: part_of.get(line if by_line and line is not None else row, "") for row, (line, _) in places.items()
+        }
 
     def choose(
         self,

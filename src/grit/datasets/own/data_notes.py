@@ -16,13 +16,19 @@ NOTES = "notes"
 """Under which name the manifest of a store keeps them."""
 
 _SHOWN = 3  # examples in a sentence
+_KINDS = {
+    "salt": "salts or solvates, a molecule with counter-ions or solvents",
+    "mixture": "mixtures of several molecules",
+    "metal": "records with a metal",
+}
+_ABSENT = {"salt": "salts", "mixture": "mixtures", "metal": "metals", "duplicates": "duplicates"}
 
 
 class Note(NamedTuple):
     """One fact.
 
     Attributes:
-        kind: ``salt``, ``mixture``, ``metal``, ``duplicates``, ``conflicts``, ``split`` or ``target``.
+        kind: ``salt``, ``mixture``, ``metal``, ``duplicates``, ``conflicts``, ``absent``, ``split`` or ``target``.
         text: A sentence, with the option that changes what is done about it.
     """
 
@@ -63,7 +69,14 @@ def groups_of(identities: Sequence[bytes]) -> Array:
     return np.array([number.setdefault(each, len(number)) for each in identities], dtype=np.int64)
 
 
-def notes_on_records(records: Records, standardise: str, task: TaskSpec, counted: str) -> list[Note]:
+def notes_on_records(
+    records: Records,
+    standardise: str,
+    task: TaskSpec,
+    counted: str,
+    handled: Sequence[Note] = (),
+    left_out: Sequence[tuple[RecordKind, int]] = (),
+) -> list[Note]:
     """Salts, mixtures, metals, duplicates and conflicting labels.
 
     Args:
@@ -71,8 +84,16 @@ def notes_on_records(records: Records, standardise: str, task: TaskSpec, counted
         standardise: What was done to them.
         task: What is predicted.
         counted: What places count: line or entry.
+        handled: What was said before, of duplicates that were merged or dropped.
+        left_out: What these are, and where.
     """
-    return [*_notes_on_kinds(records, standardise, counted), *_notes_on_duplicates(records, task, counted)]
+    kinds = [*zip(records.kinds, records.places, strict=True), *left_out]
+    found = [
+        *handled,
+        *_notes_on_kinds(sorted(kinds, key=lambda pair: pair[1]), standardise, counted),
+        *_notes_on_duplicates(records, task, counted),
+    ]
+    return [*found, *_note_on_absence(found, len(kinds))]
 
 
 def note_on_overlap(splits: Mapping[str, Array], groups: Array, places: Sequence[int], counted: str) -> Note | None:
@@ -89,7 +110,7 @@ def note_on_overlap(splits: Mapping[str, Array], groups: Array, places: Sequence
     pairs = ", ".join(f"{first} and {second}" for first, second in shared[:_SHOWN])
     return Note(
         "split",
-        f"{len(shared):,} of {held_out.size:,} molecules held out (val, test) are in train too ({counted}s {pairs}"
+        f"{len(shared):,} of {held_out.size:,} molecules held out (val, test) are in train too ({counted_as(counted, 2)} {pairs}"
         f"{' ...' if len(shared) > _SHOWN else ''}): the split is used as it is given, and its figures look too good. "
         "--split random or scaffold keeps them together.",
     )
@@ -99,15 +120,10 @@ def _at(places: Sequence[int], members: Array) -> list[int]:
     return [places[member] for member in members.tolist()]
 
 
-def _notes_on_kinds(records: Records, standardise: str, counted: str) -> list[Note]:
+def _notes_on_kinds(kinds: Sequence[tuple[RecordKind, int]], standardise: str, counted: str) -> list[Note]:
     found: dict[str, list[int]] = defaultdict(list)
-    for kind, place in zip(records.kinds, records.places, strict=True):
+    for kind, place in kinds:
         found[kind].append(place)
-    what = {
-        "salt": "salts or solvates, a molecule with counter-ions or solvents",
-        "mixture": "mixtures of several molecules",
-        "metal": "records with a metal",
-    }
     done = {
         "none": "they are used whole; --standardise parent takes the neutral form of the largest part",
         "parent": "the neutral form of the largest part is used; --standardise none takes them whole",
@@ -115,52 +131,81 @@ def _notes_on_kinds(records: Records, standardise: str, counted: str) -> list[No
     return [
         Note(
             kind,
-            f"{len(found[kind]):,} of {len(records.kinds):,} molecules are {words} ({_listed(found[kind], counted)}): {done}.",
+            f"{len(found[kind]):,} of {len(kinds):,} molecules are {words} ({listed(found[kind], counted)}): {done}.",
         )
-        for kind, words in what.items()
+        for kind, words in _KINDS.items()
         if found[kind]
     ]
 
 
-def _notes_on_duplicates(records: Records, task: TaskSpec, counted: str) -> list[Note]:
-    groups = groups_of(records.identities)
-    sizes = np.bincount(groups, minlength=1)
-    if not (sizes > 1).any():
+def _note_on_absence(found: Sequence[Note], count: int) -> list[Note]:
+    """What there is none of, so that a user knows that it was looked for."""
+    seen = {note.kind for note in found}
+    absent = [name for kind, name in _ABSENT.items() if kind not in seen]
+    if not absent:
         return []
-    members: dict[int, list[int]] = defaultdict(list)
-    for graph in np.flatnonzero(sizes[groups] > 1).tolist():
-        members[int(groups[graph])].append(graph)
-    rows = sum(map(len, members.values()))
-    first = _at(records.places, np.array(next(iter(members.values()))))
+    names = " or ".join([", ".join(absent[:-1]), absent[-1]] if len(absent) > 1 else absent)
+    return [Note("absent", f"There are no {names} among the {count:,} molecules.")]
+
+
+def _notes_on_duplicates(records: Records, task: TaskSpec, counted: str) -> list[Note]:
+    members = repeated(records.identities)
+    if not members:
+        return []
+    rows = sum(map(len, members))
+    first = listed(_at(records.places, np.array(members[0])), counted)
     notes = [
         Note(
             "duplicates",
-            f"{len(members):,} molecules occur more than once, in {rows:,} rows (for example {_listed(first, counted)}). All "
-            "rows are used; random, scaffold and fold splits keep identical molecules together.",
+            f"{len(members):,} molecules occur more than once, in {rows:,} rows (for example {first}). All rows are used; "
+            "random, scaffold and fold splits keep identical molecules together. --duplicates merge makes one row of each.",
         )
     ]
-    conflict = _conflicts(records.y, list(members.values()), task)
+    conflict = conflicts(records.y, members, task)
     if conflict:
-        worst = _listed(_at(records.places, np.array(conflict[0])), counted)
-        what = (
-            "labels"
-            if task.kind != "regression"
-            else "values that differ by more than a standard deviation of the column"
-        )
-        notes.append(
-            Note(
-                "conflicts",
-                f"{len(conflict):,} of them have different {what} (for example {worst}); all are used as they are.",
-            )
-        )
+        worst = listed(_at(records.places, np.array(conflict[0])), counted)
+        notes.append(note_on_conflicts(len(conflict), worst, task, "all are used as they are"))
     return notes
 
 
-def _conflicts(y: Array, members: Sequence[Sequence[int]], task: TaskSpec) -> list[Sequence[int]]:
-    """Identical molecules with conflicting targets, the worst first."""
+def note_on_conflicts(count: int, worst: str, task: TaskSpec, done: str) -> Note:
+    """Identical molecules whose targets do not agree.
+
+    Args:
+        count: How many.
+        worst: Where the worst of them is.
+        task: What is predicted.
+        done: What is done about them.
+    """
+    kinds = {part.spec.kind == "regression" for part in task.by_target()}
+    what = {
+        (True,): "values that differ by more than a standard deviation of the column",
+        (False,): "labels",
+        (False, True): "labels, or values that differ by more than a standard deviation of the column",
+    }[tuple(sorted(kinds))]
+    return Note("conflicts", f"{count:,} of them have different {what} (for example {worst}): {done}.")
+
+
+def repeated(identities: Sequence[bytes]) -> list[list[int]]:
+    """The numbers of those that occur more than once, together, in the order of the first of each."""
+    groups = groups_of(identities)
+    sizes = np.bincount(groups, minlength=1)
+    members: dict[int, list[int]] = defaultdict(list)
+    for number in np.flatnonzero(sizes[groups] > 1).tolist():
+        members[int(groups[number])].append(number)
+    return list(members.values())
+
+
+def conflicts(y: Array, members: Sequence[Sequence[int]], task: TaskSpec) -> list[Sequence[int]]:
+    """Identical molecules with conflicting targets, the worst first: different classes, or numbers a deviation apart.
+
+    Args:
+        y: (n, T), NaN where missing.
+        members: The molecules that are the same, by their numbers.
+        task: What is predicted.
+    """
     values = y.astype(np.float64)
-    is_number = task.kind == "regression"
-    scale = np.array([_spread(column[~np.isnan(column)]) if is_number else 0.0 for column in values.T])
+    scale = [_spread(values[:, part.column], part.spec.kind == "regression") for part in task.by_target()]
     range_of: list[tuple[float, Sequence[int]]] = []
     for group in members:
         known = [(column[~np.isnan(column)], each) for column, each in zip(values[list(group)].T, scale, strict=True)]
@@ -170,12 +215,18 @@ def _conflicts(y: Array, members: Sequence[Sequence[int]], task: TaskSpec) -> li
     return [group for _, group in sorted(range_of, key=lambda pair: -pair[0])]
 
 
-def _spread(values: Array) -> float:
-    return float(values.std()) if values.size else 0.0
+def _spread(values: Array, is_number: bool) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.std()) if is_number and known.size else 0.0
 
 
-def _listed(places: Sequence[int], counted: str) -> str:
+def listed(places: Sequence[int], counted: str) -> str:
     """As in: lines 3, 17, 20 ..."""
     chosen = list(dict.fromkeys(places))
     more = " ..." if len(chosen) > _SHOWN else ""
-    return f"{counted}{'s' if len(chosen) > 1 else ''} {', '.join(map(str, chosen[:_SHOWN]))}{more}"
+    return f"{counted_as(counted, len(chosen))} {', '.join(map(str, chosen[:_SHOWN]))}{more}"
+
+
+def counted_as(counted: str, count: int) -> str:
+    """As in: line, lines, entries."""
+    return counted if count == 1 else {"entry": "entries"}.get(counted, f"{counted}s")

@@ -4,41 +4,33 @@ A row of a table is read once and its SMILES parsed once. It is a `TableRow` of 
 targets, then, in a worker process, an RDKit molecule from which its graph, scaffold and fingerprint come, in a `Piece`.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from grit.datasets.molecules.featurisers import own_featuriser
+from grit.datasets.molecules.featurisers import FEATURISERS, own_featuriser
 from grit.datasets.molecules.graph_inputs import DESCRIPTORS, graph_inputs
 from grit.datasets.molecules.smiles import why_no_smiles
-from grit.datasets.molecules.standardise import RecordKind
+from grit.datasets.molecules.standardise import canonical_smiles
 from grit.datasets.own.choose_split import SplitChoice
-from grit.datasets.own.data_notes import NOTES, Note, Records, groups_of, notes_json, notes_on_records
+from grit.datasets.own.data_notes import groups_of
+from grit.datasets.own.duplicates import check_duplicates
+from grit.datasets.own.molecule_stores import Chemistry, Dividing, Making, MoleculeStore, Seen, make_store
 from grit.datasets.own.number_columns import RowNumbers, check_number_columns, missing_numbers, read_numbers
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
-from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
-from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
+from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, default_processes, molecule_pieces
+from grit.datasets.pipeline.write_store import Description, RowProgress
 from grit.datasets.tables.formats import open_table
 from grit.datasets.tables.smiles_column import smiles_column
 from grit.datasets.tables.table import NO_OPTIONS, KeptRows, ReadOptions, TableRow
-from grit.errors import GritError, shown
+from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 
 _AT_A_TIME = 4_096  # molecules whose numbers are looked at together
-
-
-class MoleculeStore(NamedTuple):
-    """Molecules as graphs, and the Morgan fingerprint of each in packed bits, (n, 256), if that was asked for."""
-
-    store: GraphStore
-    fingerprints: Array | None
 
 
 class MoleculeTable:
@@ -52,6 +44,8 @@ class MoleculeTable:
         split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
         seed: Of the random split.
         standardise: ``none``, or ``parent`` for the neutral form of the largest part of each molecule.
+        duplicates: What becomes of rows with the same molecule: ``keep`` uses all, ``merge`` makes one row with the mean or the
+            majority of their targets, ``drop`` takes the first, ``error`` refuses. See `grit.datasets.own.duplicates`.
         options: What the user says about the file: separator, encoding, sheet.
         features: Columns of numbers that a model reads beside the graph; blanks are missing numbers.
         descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that it reads, too.
@@ -68,13 +62,15 @@ class MoleculeTable:
         split: str = "random",
         seed: int = 0,
         standardise: str = "none",
+        duplicates: str = "keep",
         options: ReadOptions = NO_OPTIONS,
         features: str | Sequence[str] = (),
         descriptors: str | Sequence[str] = (),
         weights: str | None = None,
     ) -> None:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
-        self.standardise, self.featuriser = standardise, own_featuriser(standardise)
+        check_duplicates(duplicates)
+        self.standardise, self.duplicates, self.featuriser = standardise, duplicates, own_featuriser(standardise)
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
         self._table = open_table(self.path, (), options)
         found = None if smiles is not None else smiles_column(self._table)
@@ -118,6 +114,7 @@ class MoleculeTable:
             "seed": str(self.seed),
             "table": self._table.sha256,
             "standardise": self.standardise,
+            "duplicates": self.duplicates,
             **({} if self._table.options == NO_OPTIONS else {"read as": repr(tuple(self._table.options))}),
             **({} if file is None else {"split file": file.sha256}),
             **({} if self.weights is None else {"weights": self.weights}),
@@ -127,6 +124,13 @@ class MoleculeTable:
         """The SMILES of every graph of a store that was made from the table."""
         by_row = {row.number: row.fields[self.smiles] for row in self._content[0]}
         return [by_row[row] for row in store.rows.tolist()]
+
+    def standard_smiles_of(self, store: GraphStore) -> list[str]:
+        """The same, of the molecules as they were standardised."""
+        written, featuriser = self.smiles_of(store), FEATURISERS[self.featuriser]
+        if featuriser.standardise is None:
+            return written
+        return [canonical_smiles(featuriser.molecule(each)) for each in written]
 
     def fold_groups(self, store: GraphStore) -> Array:
         """Which molecules of a store of the table stay together in folds, (n,) whole numbers.
@@ -142,8 +146,8 @@ class MoleculeTable:
         """Packed Morgan fingerprints of the molecules of a store of the table, (n, 256), by reading them again."""
         return self._seen_again(store, with_fingerprints=True).packed_fingerprints
 
-    def _seen_again(self, store: GraphStore, *, with_fingerprints: bool = False) -> "_Seen":
-        seen = _Seen()
+    def _seen_again(self, store: GraphStore, *, with_fingerprints: bool = False) -> "Seen":
+        seen = Seen()
         rows = (
             MoleculeRow(row, smiles, (), None)
             for row, smiles in zip(store.rows.tolist(), self.smiles_of(store), strict=True)
@@ -161,7 +165,7 @@ class MoleculeTable:
             descriptors=descriptors,
         )
 
-    def _remember_groups(self, seen: "_Seen") -> None:
+    def _remember_groups(self, seen: "Seen") -> None:
         self._groups = seen.all_rows, self._choice.groups(groups_of(seen.identities), seen.scaffolds)
 
     def to_store(
@@ -187,8 +191,8 @@ class MoleculeTable:
         column = self._choice.column
         places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
         name, built = self.path.name, {**self.how_built(), "made_by": made_by}
-        made, seen = _store(
-            (self._molecule(row, targets) for row in kept),
+        made, seen = make_store(
+            lambda: (self._molecule(row, targets) for row in kept),
             Description(
                 name.split(".")[0],
                 molecule_schema(targets.task, self.inputs),
@@ -198,10 +202,10 @@ class MoleculeTable:
                 built=built,
                 inputs=self.inputs,
             ),
-            _Dividing(self._choice, places, str(self.path)),
+            Dividing(self._choice, places, str(self.path)),
             self._featurise(with_fingerprints, () if self.inputs is None else self.inputs.descriptors),
-            self.standardise,
-            _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
+            Chemistry(self.standardise, self.duplicates),
+            Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
         self._remember_groups(seen)
         if say is not None:
@@ -236,6 +240,7 @@ def from_csv(
     split: str = "random",
     seed: int = 0,
     standardise: str = "none",
+    duplicates: str = "keep",
     out: str | Path | None = None,
     overwrite: bool = False,
     made_by: str = "from_csv",
@@ -250,13 +255,14 @@ def from_csv(
     """Molecules from a table.
 
     Args:
-        path: See `MoleculeTable`, as are the next six.
+        path: See `MoleculeTable`, as are the next seven.
         targets: See `MoleculeTable`.
         smiles: See `MoleculeTable`.
         task: See `MoleculeTable`.
         split: See `MoleculeTable`.
         seed: See `MoleculeTable`.
         standardise: See `MoleculeTable`.
+        duplicates: See `MoleculeTable`.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
         made_by: What the store says about who made it.
@@ -276,6 +282,7 @@ def from_csv(
         split=split,
         seed=seed,
         standardise=standardise,
+        duplicates=duplicates,
         features=features,
         descriptors=descriptors,
         weights=weights,
@@ -294,6 +301,7 @@ def from_smiles(
     split: str = "random",
     seed: int = 0,
     standardise: str = "none",
+    duplicates: str = "keep",
     name: str = "molecules",
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -305,6 +313,7 @@ def from_smiles(
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != len(smiles):
         raise GritError(f"y has shape {np.shape(y)}, expected one row for each of {len(smiles)} molecules.")
+    check_duplicates(duplicates)
     choice = SplitChoice.named(split, seed, counted="entry")
     facts = [ColumnFacts(f"y{column}" if values.shape[1] > 1 else "y") for column in range(values.shape[1])]
     cells = cells_of(values)
@@ -319,120 +328,14 @@ def from_smiles(
             yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
 
     schema, source, featuriser = molecule_schema(targets.task), "a list of SMILES", own_featuriser(standardise)
-    return _store(
-        rows(),
+    return make_store(
+        rows,
         Description(name, schema, targets.task, source=source, molecules=featuriser, counted="entry"),
-        _Dividing(choice, dict.fromkeys(range(len(smiles)), (None, "")), name),
+        Dividing(choice, dict.fromkeys(range(len(smiles)), (None, "")), name),
         Featurise.named(featuriser, with_scaffolds=split == "scaffold", with_identities=True),
-        standardise,
-        _Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
+        Chemistry(standardise, duplicates),
+        Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
     )[0].store
-
-
-class _Making(NamedTuple):
-    """Where a store goes, how it is made, and who is told."""
-
-    out: Path | None
-    overwrite: bool
-    processes: int
-    progress: RowProgress | None
-    say: Callable[[str], None] | None
-
-
-class _Dividing(NamedTuple):
-    """How to split, and for each row its line, None where it has none, and the name of its split."""
-
-    choice: SplitChoice
-    places: Mapping[int, tuple[int | None, str]]
-    where: str
-
-
-@dataclass
-class _Seen:
-    """What is kept of the pieces that go by."""
-
-    rows: list[Array] = field(default_factory=list)
-    y: list[Array] = field(default_factory=list)
-    identities: list[bytes] = field(default_factory=list)
-    kinds: list[RecordKind] = field(default_factory=list)
-    scaffolds: list[str] = field(default_factory=list)
-    fingerprints: list[Array] = field(default_factory=list)
-
-    def add(self, piece: Piece) -> None:
-        self.rows.append(piece.rows)
-        self.y += [] if piece.chunk is None else [piece.chunk.y]
-        self.identities += piece.identities
-        self.kinds += piece.kinds
-        self.scaffolds += piece.scaffolds
-        self.fingerprints += [] if piece.fingerprints is None else [piece.fingerprints]
-
-    @property
-    def all_rows(self) -> Array:
-        return np.concatenate([np.zeros(0, dtype=np.int64), *self.rows])
-
-    @property
-    def packed_fingerprints(self) -> Array:
-        return np.concatenate(self.fingerprints)
-
-    def records(self, dividing: _Dividing) -> Records:
-        rows = self.all_rows.tolist()
-        places = [row if dividing.places[row][0] is None else dividing.places[row][0] for row in rows]
-        return Records(
-            self.identities, self.kinds, [place for place in places if place is not None], np.concatenate(self.y)
-        )
-
-
-def _store(
-    rows: Iterable[MoleculeRow],
-    description: Description,
-    dividing: _Dividing,
-    featurise: Featurise,
-    standardise: str,
-    making: _Making,
-) -> tuple[MoleculeStore, _Seen]:
-    seen, notes = _Seen(), list[Note]()
-
-    def pieces() -> Iterator[Piece]:
-        for piece in molecule_pieces(rows, featurise, making.processes):
-            seen.add(piece)
-            yield piece
-
-    def choose(found: Collected) -> dict[str, Array]:
-        notes.extend(notes_on_records(seen.records(dividing), standardise, description.task, description.counted))
-        choice, places, where = dividing
-        splits, more = choice.choose(found.rows, groups_of(seen.identities), seen.scaffolds, places, where)
-        notes.extend(more)
-        return splits
-
-    out, overwrite, _, progress, say = making
-    store = collect(
-        pieces(),
-        description,
-        choose,
-        out=out,
-        overwrite=overwrite,
-        progress=progress,
-        found_out=lambda: {NOTES: notes_json(notes)},
-    )
-    _tell(store, notes, say)
-    return MoleculeStore(store, seen.packed_fingerprints if seen.fingerprints else None), seen
-
-
-def _tell(store: GraphStore, notes: Sequence[Note], say: Callable[[str], None] | None) -> None:
-    """What was found out; without anybody to tell, only what spoils results, which nobody should have to look for."""
-    tell = say if say is not None else partial(warnings.warn, stacklevel=5)
-    for note in notes:
-        if say is not None or note.kind == "split":
-            tell(note.text)
-    in_a_split = np.unique(np.concatenate([*store.splits.values(), np.zeros(0, dtype=np.int64)])).size
-    if in_a_split < len(store):
-        tell(f"{len(store) - in_a_split:,} of {len(store):,} molecules are in no split, and will not be used.")
-    if store.manifest.skipped and say is None:  # a command tells it with the place of the list
-        first = store.skipped[0]
-        tell(
-            f"{store.manifest.skipped:,} of {store.manifest.rows:,} rows could not be used; store.skipped lists them. "
-            f"The first: {shown(first.content)}: {first.reason}"
-        )
 
 
 def _tell_missing_descriptors(store: GraphStore, say: Callable[[str], None]) -> None:

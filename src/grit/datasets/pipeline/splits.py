@@ -18,7 +18,7 @@ from grit.files.ordinary_file import check_ordinary
 from grit.graphs.chunk import Array
 
 SPLITS = ("train", "val", "test")
-_NAMES = {
+SPLIT_NAMES = {
     "train": "train",
     "training": "train",
     "val": "val",
@@ -27,6 +27,7 @@ _NAMES = {
     "dev": "val",
     "test": "test",
 }
+"""What a part may be called in a table -> its name."""
 
 
 def random_split(
@@ -162,7 +163,7 @@ def named_split(names: Sequence[str], lines: Sequence[int], where: str) -> dict[
     """From one name per graph: train, val (valid, validation, dev) or test; its line serves to say where it is wrong."""
     parts: dict[str, list[int]] = {name: [] for name in SPLITS}
     for number, (name, line) in enumerate(zip(names, lines, strict=True)):
-        split = _NAMES.get(name.strip().lower())
+        split = SPLIT_NAMES.get(name.strip().lower())
         if split is None:
             raise GritError(f"{where}: line {line} says {name!r}, expected train, val or test.")
         parts[split].append(number)
@@ -235,7 +236,7 @@ def _csv_split(path: Path, has_lines: bool) -> SplitFile:
     for entry in table.rows():
         if entry.reason == "empty line":
             continue
-        name = _NAMES.get(entry.fields["split"].lower())
+        name = SPLIT_NAMES.get(entry.fields["split"].lower())
         if entry.reason is not None or name is None or not re.fullmatch(r"\d{1,18}", entry.fields[counted]):
             reason = entry.reason or f"expected a {counted} number and train, val or test"
             raise GritError(f"{str(path)!r}: line {entry.line}: {reason}.")
@@ -250,7 +251,7 @@ def _json_split(path: Path) -> SplitFile:
         raise GritError(f'{str(path)!r} must be of the form {{"train": [...], "val": [...], "test": [...]}}.')
     split: dict[str, list[int]] = {}
     for name, rows in content.items():
-        known = _NAMES.get(name.lower())
+        known = SPLIT_NAMES.get(name.lower())
         if known is None or not isinstance(rows, list) or not all(type(row) is int for row in rows):
             raise GritError(f"{str(path)!r}: {name!r} must be train, val or test with a list of row numbers.")
         split[known] = [*split.get(known, []), *rows]

@@ -108,9 +108,7 @@ def find_table(bench: Workbench, name: str, rows: int | None) -> StudyTable:
     return table
 
 
-def _content(
-    name: str, found: tuple[Path, TableForm] | None, rows: int | None
-) -> tuple[TableForm, str | None, str]:
+def _content(name: str, found: tuple[Path, TableForm] | None, rows: int | None) -> tuple[TableForm, str | None, str]:
     """Form, content and note of the table; no content if it is the file that was found."""
     if found is None:
         form = MOLECULE_DATA[name].forms[0]

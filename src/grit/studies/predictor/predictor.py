@@ -14,7 +14,7 @@ from grit.studies.predictor.tables import comparison_figure, comparison_table, c
 from grit.studies.predictor.trial import Settings, as_trials, run_trial
 from grit.studies.race.race import parse_seeds
 from grit.studies.runs import chosen
-from grit.studies.runtime.comparison import describe_machine
+from grit.studies.runtime.runtime_table import describe_machine
 from grit.studies.study import Workbench
 
 OPTIONS = ("tables", "only", "seeds", "device")
