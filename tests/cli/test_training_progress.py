@@ -43,6 +43,15 @@ def test_a_bar_on_a_terminal(terminal, capsys):
     assert re.search(r" \d+ graphs/s", line)
 
 
+def test_one_bar_for_many_trials_shows_no_result_of_the_trial_before(terminal, capsys):
+    with watching("mae", many="trial") as watch:
+        steps(watch)
+        watch(Event(0, 2, 1, 2, 16, 4.0, member=1, members=2))
+    line = last_line(capsys)
+    assert line.startswith("trial 2/2, epoch 1/2")
+    assert "val mae" not in line
+
+
 def test_lines_elsewhere_and_nothing_for_machines(capsys):
     with watching("mae") as watch:
         steps(watch)

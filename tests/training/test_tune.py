@@ -128,9 +128,15 @@ def test_interrupted_and_resumed_is_as_never_interrupted(tuned, tmp_path, error,
         tune(tmp_path, watching=interrupt_at(epoch, trial, error))
     study = read_study(tmp_path / "run")
     assert [each.state for each in study.trials] == ["complete"] * (trial - 1) + ["running"]
+    assert study.trials[-1].starts == (1 if error is Killed else 0)  # only an end without a word counts
     with pytest.raises(GritError, match=f"holds {trial} trials already. Go on with them by --resume"):
         tune(tmp_path)
     assert outcome(tune(tmp_path, resume=True)) == outcome(tuned[1])
+
+
+def test_there_is_no_model_to_load(tuned):
+    with pytest.raises(GritError, match=r"folder of grit tune, which keeps no model.*--preset .*recipe.yaml"):
+        grit.load(tuned[0])
 
 
 def test_the_table_is_read_once(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ def print_tuned(found: TuneResult, next_command: str, as_json: bool) -> None:
         say("Which key mattered cannot be told from so few trials; go on with --resume and more --trials.")
     else:
         shares = ", ".join(f"{key} {share:.0%}" for key, share in found.importances.items())
-        say(f"What mattered (PED-ANOVA): {shares}")
+        say(f"What mattered, roughly (PED-ANOVA): {shares}")
     say(
         f"The best values are in {found.recipe}. The best of many trials looks better on validation than it is: test it."
     )

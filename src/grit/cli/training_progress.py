@@ -42,6 +42,8 @@ def watching(metric: str, *, quiet: bool = False, many: str = "model") -> "Itera
             if event.metrics:
                 best = f"val {metric} {event.metrics[metric]:.4f}"
                 return
+            if event.epoch == 0 and event.batch == 1:  # another model
+                best = ""
             graphs += event.graphs
             mean = event.loss if event.batch == 1 else 0.95 * mean + 0.05 * event.loss
             elapsed = bar.tasks[0].elapsed or 1e-9

@@ -251,6 +251,11 @@ class RunFolder:
             inside = folder.path / "model"
             if (inside / "config.yaml").is_file():
                 raise GritError(f"{str(folder.path)!r} is the folder of a fit; the run is {str(inside)!r}.")
+            if (folder.path / "study.json").is_file():
+                raise GritError(
+                    f"{str(folder.path)!r} is the folder of grit tune, which keeps no model. Train one with grit fit ... "
+                    f"--preset {folder.path / 'recipe.yaml'}."
+                )
             why = "it has no config.yaml" if folder.path.exists() else "there is nothing of that name"
             raise GritError(f"{str(folder.path)!r} is not a run folder: {why}.")
         return folder

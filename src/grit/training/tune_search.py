@@ -66,7 +66,7 @@ class Pruning:
         import optuna
 
         others = study.model_copy(update={"trials": tuple(each for each in study.trials if each.state != "running")})
-        pruner = optuna.pruners.MedianPruner(UNPRUNED_TRIALS, n_warmup_steps=int(UNPRUNED_EPOCHS * epochs))
+        pruner = optuna.pruners.MedianPruner(UNPRUNED_TRIALS, n_warmup_steps=max(1, int(UNPRUNED_EPOCHS * epochs)))
         self._trial = _filled(others, space, optuna.samplers.RandomSampler(seed=0), pruner).ask()
         self._told: set[int] = set()
 

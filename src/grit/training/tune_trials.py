@@ -188,7 +188,7 @@ class Trials:
 
     def _outcome(self, trial: TuneTrial) -> str:
         value, best = self.study.value(trial), self.study.ranking()[:1]
-        epochs = f"{len(trial.history)} epochs"
+        epochs = "1 epoch" if len(trial.history) == 1 else f"{len(trial.history)} epochs"
         what = {
             "running": f"the time is up after {epochs}",
             "complete": f"best of {epochs}",
