@@ -36,6 +36,14 @@ STUDIES: dict[str, Study] = {
         "only",
         "seeds",
     ),
+    "predictor": _study(
+        "predictor.predictor",
+        "Beyond the paper",
+        "Tables of molecules: GRIT beside forests and boosting, and the coverage of its intervals",
+        "tables",
+        "only",
+        "seeds",
+    ),
     "ablations": _study("benchmarks.ablations", "Table of ablations", "ZINC with one design choice changed at a time"),
     "walk-steps": _study("benchmarks.walk_steps", "Table of K", "ZINC with 2 to 42 walk steps"),
     "significance": _study(
