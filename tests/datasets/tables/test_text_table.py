@@ -70,7 +70,7 @@ def test_the_line_that_names_the_separator_is_a_line(tmp_path):
 def test_the_ending_decides_between_separators_that_fit_equally(tmp_path):
     text = "smiles\ty,z\nC\ta,b\n"
     assert found(tmp_path, text, "t.tsv") == (["smiles", "y,z"], [["C", "a,b"]], [])
-    assert found(tmp_path, text, "t.csv")[:2] == (["smiles\ty", "z"], [["C\t1", "2"]])
+    assert found(tmp_path, text, "t.csv")[:2] == (["smiles\ty", "z"], [["C\ta", "b"]])
 
 
 @pytest.mark.parametrize(
