@@ -1,10 +1,13 @@
 import ast
+from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import grit
+
+SOURCES = Path(grit.__file__).parent
 
 
 def for_type_checkers():
@@ -25,3 +28,13 @@ def test_every_public_name_is_what_type_checkers_take_it_for():
 def test_nothing_else_resolves():
     with pytest.raises(AttributeError, match="module 'grit' has no attribute 'banana'"):
         _ = grit.banana
+
+
+def test_a_type_has_its_name_to_itself():
+    """Two public classes of one name and different meaning mislead whoever searches for it."""
+    places = defaultdict(list)
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(SOURCES)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

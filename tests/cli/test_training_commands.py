@@ -167,6 +167,8 @@ def test_mistakes_with_a_run(fitted):
         (["train.epoch=1"], "did you mean 'epochs'"),
         (["--device", "banana"], "cannot use the device"),
         (["--split", "file:absent.json"], "absent.json"),
+        (["--standardise", "all"], "standardise must be none or parent, got 'all'"),
+        (["--duplicates", "join"], "duplicates must be one of keep, merge, drop, error, got 'join'"),
     ],
 )
 def test_a_fit_that_cannot_begin_leaves_nothing(folder, mistake, message):

@@ -25,9 +25,9 @@ from grit.datasets import DATASETS, BuildOptions, build, find_dataset, from_pyg,
 from grit.datasets.benchmarks.benchmark import consecutive
 from grit.datasets.benchmarks.pcqm4mv2 import paper_splits
 from grit.datasets.benchmarks.zinc_mini import bundled_smiles
+from grit.datasets.pipeline.dataset_statistics import statistics
 from grit.datasets.pipeline.featurise_rows import default_processes
 from grit.datasets.pipeline.source_files import checksum, read_npz
-from grit.datasets.pipeline.statistics import statistics
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")

@@ -392,3 +392,16 @@ def test_a_preset_for_nodes_sets_only_what_the_model_has(name):
 @pytest.mark.parametrize("name", recipes())
 def test_every_recipe_says_what_it_is(name):
     assert len(recipe_title(name)) > 10
+
+
+def test_a_file_stands_for_a_preset(tmp_path):
+    schema = small_store().schema
+    (tmp_path / "mine.yaml").write_text("base: own-fast\nmodel: {num_layers: 2}\n")
+    recipe = preset_recipe(str(tmp_path / "mine.yaml"), schema, "train.lr=0.5", dataset="a/data")
+    fast = preset_recipe("fast", schema)
+    assert (recipe.model.num_layers, recipe.train.lr, recipe.dataset) == (2, 0.5, "a/data")
+    assert recipe.model.hidden_dim == fast.model.hidden_dim
+    with pytest.raises(grit.GritError, match=r"unknown preset 'mine'.*fast, default, paper.*ending .yaml"):
+        preset_recipe("mine", schema)
+    with pytest.raises(grit.GritError, match=r"cannot read the recipe .*gone.yaml"):
+        preset_recipe(str(tmp_path / "gone.yaml"), schema)

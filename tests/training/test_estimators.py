@@ -85,6 +85,19 @@ def test_numbers_that_look_like_classes_stay_numbers_in_a_regression():
     assert fitted.predictor_.task.spec.kind == "regression"
 
 
+def test_identical_molecules_are_merged_and_salts_are_their_parents():
+    """Three of each molecule, one as its salt: 16 molecules are left."""
+    acids = [f"{'C' * carbons}C(=O)O" for carbons in range(1, 17)]
+    salts = [f"{each[:-1]}[O-].[Na+]" for each in acids]
+    y = np.arange(48) / 7
+    model = grit.GritRegressor(epochs=1, overrides=TINY, standardise="parent", duplicates="merge")
+    model.fit([*acids, *acids, *salts], y)
+    acid, salt = model.predict([acids[3], salts[3]])
+    assert acid == salt
+    with pytest.raises(grit.GritError, match="16 molecules occur more than once, in 48 rows"):
+        clone(model).set_params(duplicates="error").fit([*acids, *acids, *salts], y)
+
+
 def test_scikit_learns_manners():
     model = grit.GritRegressor(epochs=1, overrides=TINY, seed=3)
     copy = clone(model)

@@ -52,12 +52,18 @@ def fit(
 
 
 def test_the_corrected_command_may_use_the_same_folder(tmp_path):
-    table, run = write_table(tmp_path / "a.csv", "train train test"), tmp_path / "run"
-    with pytest.raises(GritError, match="'val' is empty"):
+    table, run = write_table(tmp_path / "a.csv", "val val test"), tmp_path / "run"
+    with pytest.raises(GritError, match="'train' is empty"):
         fit(table, run)
     assert not run.exists()
     fit(write_table(tmp_path / "a.csv"), run)
     assert RunFolder(run / "model").state() == "finished"
+
+
+def test_train_and_test_are_enough(tmp_path):
+    store = fit(write_table(tmp_path / "a.csv", "train train test"), tmp_path / "run")
+    assert {name: part.size > 0 for name, part in store.splits.items()} == {"train": True, "val": True, "test": True}
+    assert RunFolder(tmp_path / "run" / "model").state() == "finished"
 
 
 @pytest.mark.parametrize("resume", [True, False])

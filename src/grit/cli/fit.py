@@ -6,18 +6,26 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import (
-    Compile,
-    Device,
-    Encoding,
-    Json,
-    Log,
-    Plugins,
-    Resume,
-    Separator,
-    Sheet,
-    Workers,
-    plugin_override,
+from grit.cli.options import Compile, Device, Encoding, Json, Log, Plugins, Resume, Separator, Sheet, Workers
+from grit.cli.table_options import (
+    Balance,
+    BatchSize,
+    Data,
+    Descriptors,
+    Duplicates,
+    Epochs,
+    Features,
+    Overrides,
+    Patience,
+    Preset,
+    Seed,
+    Smiles,
+    Split,
+    Standardise,
+    Target,
+    TaskName,
+    Weights,
+    changes_of,
 )
 
 if TYPE_CHECKING:
@@ -25,37 +33,29 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="A table: CSV, Excel, Parquet, JSON lines, SDF, .smi; gzipped or not.")],
-    target: Annotated[list[str], typer.Option(help="Column to predict; several times for several.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="key=value, e.g. train.epochs=50")] = None,
-    smiles: Annotated[str | None, typer.Option(help="Column of SMILES [default: found by its name]")] = None,
-    task: Annotated[
-        str | None, typer.Option(help="regression, binary, multiclass, multilabel, mixed [default: inferred]")
-    ] = None,
-    split: Annotated[str, typer.Option(help="scaffold, random, column:NAME or file:PATH")] = "scaffold",
-    features: Annotated[
-        list[str] | None, typer.Option(help="Column of numbers that the model reads, too; several times for several.")
-    ] = None,
-    descriptors: Annotated[
-        list[str] | None, typer.Option(help="rdkit or morgan: computed numbers that the model reads, too.")
-    ] = None,
-    weights: Annotated[str | None, typer.Option(help="Column that says how much each row counts in training.")] = None,
-    balance: Annotated[bool, typer.Option("--balance", help="Rare classes count as much as common ones.")] = False,
+    data: Data,
+    target: Target,
+    overrides: Overrides = None,
+    smiles: Smiles = None,
+    task: TaskName = None,
+    split: Split = "scaffold",
+    standardise: Standardise = "none",
+    duplicates: Duplicates = "keep",
+    features: Features = None,
+    descriptors: Descriptors = None,
+    weights: Weights = None,
+    balance: Balance = False,
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
-    preset: Annotated[str, typer.Option(help="fast, default or paper")] = "default",
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the training data [default: the preset's]")
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Molecules per step [default: the preset's]")] = None,
-    patience: Annotated[
-        int | None, typer.Option(min=1, help="End after so many epochs without a better validation result.")
-    ] = None,
+    preset: Preset = "default",
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    patience: Patience = None,
     ensemble: Annotated[int, typer.Option(min=1, help="Models with different seeds, used together.")] = 1,
     confidence: Annotated[float, typer.Option(help="Of intervals and sets of predictions.")] = 0.9,
     run: Annotated[Path | None, typer.Option(help="Run folder [default: runs/DATA]")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and shuffling.")] = 0,
+    seed: Seed = 0,
     resume: Resume = False,
     forest: Annotated[bool, typer.Option(help="Also train a random forest on fingerprints, to compare.")] = True,
     device: Device = "auto",
@@ -74,14 +74,11 @@ def fit(
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.datasets.tables.table import ReadOptions
-    from grit.recipe.presets import with_named_options
     from grit.training.fit import fit as fit_table
     from grit.training.fit_folder import FitPlan
     from grit.training.train import RunOptions
 
-    named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.patience": patience}
-    asked = [*(overrides or []), *(["train.balance=true"] if balance else []), *plugin_override(plugin)]
-    changes = with_named_options(asked, named)
+    changes = changes_of(overrides, balance, epochs, batch_size, patience, plugin)
     say, folder = say_to(as_json), run or Path("runs") / data.name.split(".")[0]
     with saying_how_to_go_on():
         result, found, skipped = fit_table(
@@ -92,6 +89,8 @@ def fit(
                 task=cast("TaskKind | None", task),
                 split=split,
                 seed=seed,
+                standardise=standardise,
+                duplicates=duplicates,
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,

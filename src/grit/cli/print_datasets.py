@@ -11,7 +11,7 @@ from rich.table import Table
 from grit.cli.progress_bar import progress_bar
 from grit.datasets import DATASETS, BuildOptions, build, data_root, is_built, load, store_path, verify
 from grit.datasets.building import Report
-from grit.datasets.pipeline.statistics import statistics
+from grit.datasets.pipeline.dataset_statistics import statistics
 
 
 def print_list(root: Path | None) -> None:

@@ -133,6 +133,7 @@ class GraphStore:
         rows: Array | None = None,
         skipped: Sequence[SkippedRow] = (),
         molecules: str | None = None,
+        built: Mapping[str, str] | None = None,
         inputs: GraphInputs | None = None,
     ) -> "GraphStore":
         """A store without files, for data that fits in memory; arguments as in `StoreWriter`."""
@@ -167,7 +168,7 @@ class GraphStore:
             task=task,
             arrays={},
             source="memory",
-            built={},
+            built=dict(built or {}),
             rows=len(chunk) + len(skipped),
             skipped=len(skipped),
             molecules=molecules,

@@ -183,7 +183,12 @@ class StoreWriter:
         self.num_graphs += len(chunk)
 
     def finish(
-        self, splits: Mapping[str, Array], *, rows: int | None = None, skipped: Sequence[SkippedRow] = ()
+        self,
+        splits: Mapping[str, Array],
+        *,
+        rows: int | None = None,
+        skipped: Sequence[SkippedRow] = (),
+        found_out: Mapping[str, str] | None = None,
     ) -> Path:
         """Write the final files and put the store in its place.
 
@@ -191,6 +196,7 @@ class StoreWriter:
             splits: Numbers of the graphs in each split.
             rows: Rows of the source that were looked at; the number of graphs if not given.
             skipped: Those that gave no graph.
+            found_out: What else the manifest says of how the store was built.
         """
         if self.num_graphs == 0:
             raise GritError(f"{self.name}: there is no graph to store.")
@@ -230,7 +236,7 @@ class StoreWriter:
             task=self.task,
             arrays=arrays,
             source=self.source,
-            built=self.built,
+            built={**self.built, **(found_out or {})},
             rows=self.num_graphs if rows is None else rows,
             skipped=len(skipped),
             molecules=self.molecules,

@@ -10,27 +10,32 @@ from grit.recipe.load import load_recipe
 PRESETS = ("fast", "default", "paper")
 
 
-def check_preset(preset: str) -> None:
-    """Raise unless there is such a preset."""
+def preset_name(preset: str) -> str:
+    """What `load_recipe` reads for a preset: the recipe ``own-PRESET``, or the file that it names."""
+    if preset.endswith((".yaml", ".yml")):
+        return preset
     if preset not in PRESETS:
-        raise GritError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}.")
+        raise GritError(
+            f"unknown preset {preset!r}; there are {', '.join(PRESETS)}. A recipe of your own is named with its ending .yaml."
+        )
+    return f"own-{preset}"
 
 
 def preset_recipe(preset: str, schema: GraphSchema, *overrides: str, dataset: str | None = None) -> Recipe:
-    """The recipe ``own-PRESET``, fitted to the level of the data as far as the model has options for that.
+    """The recipe of a preset, fitted to the level of the data as far as the model has options for that.
 
     Args:
-        preset: ``fast``, ``default`` or ``paper``.
+        preset: ``fast``, ``default`` or ``paper``, or the file of a recipe.
         schema: Of the data.
         overrides: As in `load_recipe`.
         dataset: Folder of the store, for the record; the data itself is given to `train`.
     """
-    check_preset(preset)
+    name = preset_name(preset)
     level = {} if schema.level == "graph" else {"pooling": "none", "head": "mlp"}
     naming = [each for each in overrides if each.partition("=")[0].strip() in ("model.name", "baseline", "plugins")]
-    known = load_recipe(f"own-{preset}", *naming).model.options()
+    known = load_recipe(name, *naming).model.options()
     fitted = [f"model.{key}={value}" for key, value in level.items() if key in known]
-    recipe = load_recipe(f"own-{preset}", *fitted, *overrides)
+    recipe = load_recipe(name, *fitted, *overrides)
     return recipe if dataset is None else recipe.model_copy(update={"dataset": dataset})
 
 

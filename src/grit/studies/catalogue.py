@@ -36,13 +36,21 @@ STUDIES: dict[str, Study] = {
         "only",
         "seeds",
     ),
+    "predictor": _study(
+        "predictor.predictor",
+        "Beyond the paper",
+        "Tables of molecules: GRIT beside forests and boosting, and the coverage of its intervals",
+        "tables",
+        "only",
+        "seeds",
+    ),
     "ablations": _study("benchmarks.ablations", "Table of ablations", "ZINC with one design choice changed at a time"),
     "walk-steps": _study("benchmarks.walk_steps", "Table of K", "ZINC with 2 to 42 walk steps"),
     "significance": _study(
         "benchmarks.asterisks", "Appendix, significance", "Do the asterisks follow from the printed means?"
     ),
     "runtime": _study(
-        "runtime.comparison", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"
+        "runtime.runtime_table", "Appendix, runtime", "Time and memory of SAN, GPS and GRIT on ZINC, as ratios"
     ),
 }
 

@@ -5,7 +5,7 @@ X is a list (or array) of SMILES, or of PyG graphs.
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from grit.datasets.own.graph_lists import from_pyg
+from grit.datasets.own.molecule_stores import unusable_rows
 from grit.datasets.own.molecule_tables import from_smiles
 from grit.datasets.own.task_inference import TaskKind
 from grit.datasets.pipeline.splits import random_split
@@ -31,11 +32,13 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
     """What regressor and classifier share.
 
     Args:
-        preset: ``fast``, ``default`` or ``paper``: size of the model and length of training.
+        preset: ``fast``, ``default`` or ``paper``: size of the model and length of training; or the file of a recipe.
         epochs: Passes over the data; the preset's own if None.
         seed: Of weights, shuffling, dropout and of the validation part (a tenth of the data) by which the best epoch is chosen.
         overrides: Further changes to the preset, such as ``("train.lr=5e-4",)``.
         device: Where to compute.
+        standardise: ``none`` or ``parent``, for SMILES; see `grit.datasets.own.molecule_tables.MoleculeTable`.
+        duplicates: ``keep``, ``merge``, ``drop`` or ``error``, for SMILES; see there.
     """
 
     def __init__(
@@ -45,12 +48,16 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         overrides: Sequence[str] = (),
         device: str = "cpu",
+        standardise: str = "none",
+        duplicates: str = "keep",
     ) -> None:
         self.preset = preset
         self.epochs = epochs
         self.seed = seed
         self.overrides = overrides
         self.device = device
+        self.standardise = standardise
+        self.duplicates = duplicates
 
     def _fit(self, X: Any, y: Array, kind: TaskKind) -> Self:
         items = list(X)
@@ -72,21 +79,35 @@ class _GritEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _store(self, items: list[Any], y: Array, kind: TaskKind) -> GraphStore:
-        parts = random_split(len(items), self.seed, fractions=(0.9, 0.1, 0.0))
-        splits = {"train": np.concatenate([parts["train"], parts["test"]]), "val": parts["val"]}
         if not are_graphs(items, "X[{}]"):
-            store = from_smiles(items, y, task=kind, processes=1, say=lambda line: None)
-            if store.skipped:
-                bad = store.skipped[0]
+            store = from_smiles(
+                items,
+                y,
+                task=kind,
+                seed=self.seed,
+                standardise=self.standardise,
+                duplicates=self.duplicates,
+                processes=1,
+                say=lambda line: None,
+            )
+            unusable = unusable_rows(store)
+            if unusable:
+                bad = unusable[0]
                 raise GritError(
-                    f"X[{bad.line}] is {bad.content!r}, which cannot be used: {bad.reason} ({len(store.skipped)} such in all)."
+                    f"X[{bad.line}] is {bad.content!r}, which cannot be used: {bad.reason} ({len(unusable)} such in all)."
                 )
-            return store.with_splits(splits)
+            return store.with_splits(_without_test(store.splits))
+        splits = _without_test(random_split(len(items), self.seed))
         dtype = torch.float32 if kind == "regression" else torch.int64
         graphs = [item.clone() for item in items]
         for graph, target in zip(graphs, y, strict=True):
             graph.y = torch.as_tensor(target, dtype=dtype).reshape(1, -1)
         return from_pyg(graphs, task=kind, splits=splits)
+
+
+def _without_test(splits: Mapping[str, Array]) -> dict[str, Array]:
+    """Nine tenths to learn from, and one by which the best epoch is chosen; identical molecules are together as before."""
+    return {"train": np.sort(np.concatenate([splits["train"], splits["test"]])), "val": splits["val"]}
 
 
 class GritRegressor(RegressorMixin, _GritEstimator):  # type: ignore[misc]

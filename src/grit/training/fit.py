@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grit.datasets.own.molecule_tables import MoleculeStore, MoleculeTable
+from grit.datasets.own.data_notes import notes_of
+from grit.datasets.own.molecule_stores import MoleculeStore, unusable_rows
+from grit.datasets.own.molecule_tables import MoleculeTable
 from grit.datasets.pipeline.write_store import RowProgress
 from grit.errors import GritError
 from grit.files.whole_file import write_text
@@ -31,7 +33,6 @@ from grit.training.fit_folder import (
     fit_folder,
     has_models,
 )
-from grit.training.forest import packed_fingerprints
 from grit.training.held_out import coverage, held_out_splits, write_predictions
 from grit.training.loggers import RunLog
 from grit.training.loop import Event
@@ -79,7 +80,7 @@ def fit(
     Args:
         table: The table. Its seed is that of the first model, too.
         run: The folder of the fit, see `grit.training.fit_folder`.
-        preset: ``fast``, ``default`` or ``paper``.
+        preset: ``fast``, ``default``, ``paper``, or the file of a recipe.
         overrides: Changes to the preset.
         plan: How many models; one if not given.
         resume: Whether to go on with an existing folder.
@@ -106,20 +107,26 @@ def fit(
             store, fingerprints = _prepared(table, run, progress, say)
         sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
         say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
-        if store.manifest.skipped:
-            say(f"{store.manifest.skipped:,} rows could not be used; {run / 'data' / 'skipped.csv'} says why")
+        if fingerprints is None:  # an earlier process said it when it read the table
+            for note in notes_of(store):
+                say(note.text)
+        unusable, where = len(unusable_rows(store)), run / "data" / "skipped.csv"
+        if unusable:
+            say(f"{unusable:,} rows could not be used; {where} says why")
+        if store.manifest.skipped > unusable:
+            say(f"{store.manifest.skipped - unusable:,} rows were left out as duplicates; {where} lists them")
         members = members_of(plan, recipe.train.seed)
         check_members(members, store)
         _record(table, store, plan, members, preset, overrides).write(run)
         with watching(recipe.task(store.task).metric) if watching else nullcontext() as watch:
             results = train_members(members, recipe, run, store, resume=resume, options=options, watch=watch, say=say)
         if fingerprints is None:  # the molecules were read by an earlier process
-            fingerprints = packed_fingerprints(table.smiles_of(store))
+            fingerprints = table.fingerprints_of(store)
         result = finish(run, store, table.smiles_of(store), fingerprints, members, results, plan, options.device, say)
         inputs, outputs = {}, None
         if with_forest and store.split("test").size:
             say("Comparing with simple predictors on fingerprints and descriptors (leave it out with --no-forest)")
-            kept = kept_descriptors(table.smiles_of(store), run / DESCRIPTORS)
+            kept = kept_descriptors(table.standard_smiles_of(store), run / DESCRIPTORS)
             inputs = {"fingerprints": fingerprints, "descriptors": kept}
             outputs = load(run).predict_store(store, "test")[0]
         compared = compare(store, result.get("test", {}), inputs, table.seed, outputs=outputs, say=say)
@@ -201,6 +208,8 @@ def _record(
             "task": table.task,
             "split": table.split,
             "seed": table.seed,
+            "standardise": table.standardise,
+            "duplicates": table.duplicates,
             "preset": preset,
             "overrides": list(overrides),
             "confidence": plan.confidence,
@@ -213,6 +222,7 @@ def _record(
             "skipped": store.manifest.skipped,
             "splits": {name: int(part.size) for name, part in store.splits.items()},
         },
+        notes=tuple(note._asdict() for note in notes_of(store)),
     )
 
 

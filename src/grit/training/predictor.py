@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
 from grit.batches.sampling import batches_within_budget
-from grit.datasets.molecules.featurisers import FEATURISERS
 from grit.datasets.molecules.smiles import MAX_ATOMS, why_no_smiles
 from grit.datasets.pipeline.featurise_rows import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched
 from grit.errors import GritError, shown
@@ -286,8 +285,8 @@ class Predictor:
                 f"the run was trained on {self.data.name!r}, which holds no molecules: pass PyG graphs, not SMILES."
             )
         inputs = self.data.inputs
-        return Featurise(
-            graph=FEATURISERS[self.data.molecules],
+        return Featurise.named(
+            self.data.molecules,
             with_fingerprints=self.neighbours is not None,
             descriptors=() if inputs is None else inputs.descriptors,
         )

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 import grit
 from grit.models import Crawl, Gine
-from grit.models.blocks.walks import draw_walks, neighbours, sameness
+from grit.models.blocks.random_walks import draw_walks, neighbours, sameness
 from grit.models.message_passing.crawl import CrawlLayer
 from grit.studies.theory.hard_graphs import witness_pairs
 from tests.models.by_hand import GRAPHS, PLAIN, SCHEMA, batch_of, norm, of_matrix, with_own_norms

@@ -6,12 +6,12 @@ import pytest
 import grit
 from grit.studies.race import probe as probing
 from grit.studies.race.budget import parse_budget
-from grit.studies.race.probe import Probe, Request, measure_apart
+from grit.studies.race.probe import ProbeRequest, ProbeResult, measure_apart
 
 
 def request(*overrides, **changes):
     recipe = grit.load_recipe("zinc", "model.num_layers=1", "model.hidden_dim=16", "train.batch_size=8", *overrides)
-    whole = Request(recipe.model_dump(mode="json"), None, (40, 10, 3), rounds=2, threads=1, device="cpu")
+    whole = ProbeRequest(recipe.model_dump(mode="json"), None, (40, 10, 3), rounds=2, threads=1, device="cpu")
     return whole._replace(**changes)
 
 
@@ -44,7 +44,7 @@ def test_a_process_that_dies_is_an_error(monkeypatch, program, message):
 
 
 def test_what_is_computed_once_counts_once():
-    probe = Probe(
+    probe = ProbeResult(
         make=1.0, make_first=3.0, step=2.0, evaluate=1.0, batches=(10, 5, 5), megabytes=None, num_parameters=1
     )
     assert probe.epoch == 10 * 3 + 5 * 2
@@ -55,7 +55,7 @@ def test_what_is_computed_once_counts_once():
 
 
 def test_budgets():
-    probe = Probe(0.0, 0.0, 6.0, 0.0, (10, 1, 1), None, 1)
+    probe = ProbeResult(0.0, 0.0, 6.0, 0.0, (10, 1, 1), None, 1)
     assert parse_budget("epochs:5").overrides(probe) == ("train.epochs=5",)
     assert parse_budget("time:10").overrides(probe) == ("train.epochs=10", "train.max_seconds=600.0")
     assert parse_budget("published").overrides(probe) == ()

@@ -150,7 +150,7 @@ class Clock:
 
 def timed(monkeypatch, step):
     """Steps that were tried took this long: an epoch of 40 graphs in batches of 8 has five."""
-    found = probing.Probe(0.0, 0.0, step, 0.0, (5, 2, 2), None, 1)
+    found = probing.ProbeResult(0.0, 0.0, step, 0.0, (5, 2, 2), None, 1)
     monkeypatch.setattr(race, "measure_apart", lambda request: found)
 
 

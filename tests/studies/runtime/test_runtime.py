@@ -6,8 +6,8 @@ import pytest
 import grit
 from grit import kernels
 from grit.studies import STUDIES, Workbench
-from grit.studies.runtime import comparison as runtime
-from grit.studies.runtime.peak_memory import Request, resident_growth
+from grit.studies.runtime import runtime_table as runtime
+from grit.studies.runtime.peak_memory import MemoryRequest, resident_growth
 from grit.studies.runtime.timed_models import CONTESTANTS, Runner, batches
 from grit.studies.stand_ins import stand_in_store
 
@@ -50,14 +50,14 @@ def test_smoke(tmp_path, monkeypatch):
 
 
 def test_memory_of_a_fresh_process():
-    request = Request("grit", None, graphs=8, batch_size=8, steps=1, threads=1)
+    request = MemoryRequest("grit", None, graphs=8, batch_size=8, steps=1, threads=1)
     growth = resident_growth(request)
     assert growth is None or 5 < growth < 2_000
 
 
 def test_a_probe_that_fails_is_an_error():
     with pytest.raises(grit.GritError, match="memory of nobody failed: KeyError"):
-        resident_growth(Request("nobody", None, 1, 1, 1, 1))
+        resident_growth(MemoryRequest("nobody", None, 1, 1, 1, 1))
 
 
 @pytest.mark.parametrize("name", sorted(CONTESTANTS))

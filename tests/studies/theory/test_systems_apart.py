@@ -13,7 +13,7 @@ from grit.studies import Workbench
 from grit.studies.systems import System
 from grit.studies.theory import expressivity
 from grit.studies.theory.hard_graphs import witness_pairs
-from grit.studies.theory.systems_apart import Comparison, bound_of, broken_bounds, compare_pairs, systems_table
+from grit.studies.theory.systems_apart import Separation, bound_of, broken_bounds, compare_pairs, systems_table
 
 NAMES = ("triangular prism / K3,3", "Q4 / Hoffman", "Shrikhande / rook 4x4")
 
@@ -127,7 +127,7 @@ def test_a_broken_bound_is_loud(tmp_path, monkeypatch):
     monkeypatch.setitem(MODELS, "gps", wrong)
     claimed = {"zinc-gps": system("GPS", "encoding.name=none", "encoding.walk_steps=1", recipe="zinc-gps")}
     monkeypatch.setattr(expressivity, "find_systems", lambda dataset: claimed)
-    found = {"zinc-gps": {name: Comparison(0.1, True, True)}}
+    found = {"zinc-gps": {name: Separation(0.1, True, True)}}
     monkeypatch.setattr(expressivity, "compare_pairs", lambda system, pairs: found["zinc-gps"])
     bench = Workbench(tmp_path, "smoke")
     with pytest.raises(grit.GritError, match=r"what their bound cannot \(zinc-gps: triangular prism / K3,3\)"):
@@ -139,5 +139,5 @@ def test_a_broken_bound_is_loud(tmp_path, monkeypatch):
 
 
 def test_what_is_not_sure_breaks_no_bound(pairs):
-    assert broken_bounds(gine(), {NAMES[0]: Comparison(0.1, True, False)}, pairs) == []
-    assert broken_bounds(gine(), {NAMES[0]: Comparison(0.1, True, True)}, pairs) == [NAMES[0]]
+    assert broken_bounds(gine(), {NAMES[0]: Separation(0.1, True, False)}, pairs) == []
+    assert broken_bounds(gine(), {NAMES[0]: Separation(0.1, True, True)}, pairs) == [NAMES[0]]

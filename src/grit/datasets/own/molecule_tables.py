@@ -4,44 +4,33 @@ A row of a table is read once and its SMILES parsed once. It is a `TableRow` of 
 targets, then, in a worker process, an RDKit molecule from which its graph, scaffold and fingerprint come, in a `Piece`.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from grit.datasets.molecules.featurisers import FEATURISERS, own_featuriser
 from grit.datasets.molecules.graph_inputs import DESCRIPTORS, graph_inputs
-from grit.datasets.molecules.smiles import ogb_graph, why_no_smiles
+from grit.datasets.molecules.smiles import why_no_smiles
+from grit.datasets.molecules.standardise import canonical_smiles
+from grit.datasets.own.choose_split import SplitChoice
+from grit.datasets.own.data_notes import groups_of
+from grit.datasets.own.duplicates import check_duplicates
+from grit.datasets.own.molecule_stores import Chemistry, Dividing, Making, MoleculeStore, Seen, make_store
 from grit.datasets.own.number_columns import RowNumbers, check_number_columns, missing_numbers, read_numbers
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
-from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, Piece, default_processes, molecule_pieces
-from grit.datasets.pipeline.splits import (
-    SplitFile,
-    file_split,
-    named_split,
-    random_split,
-    read_split_file,
-    scaffold_split,
-)
-from grit.datasets.pipeline.write_store import Collected, Description, RowProgress, collect
+from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, default_processes, molecule_pieces
+from grit.datasets.pipeline.write_store import Description, RowProgress
 from grit.datasets.tables.formats import open_table
 from grit.datasets.tables.smiles_column import smiles_column
 from grit.datasets.tables.table import NO_OPTIONS, KeptRows, ReadOptions, TableRow
-from grit.errors import GritError, shown
+from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphInputs, GraphSchema, TaskSpec
 from grit.graphs.store import GraphStore
 
 _AT_A_TIME = 4_096  # molecules whose numbers are looked at together
-
-
-class MoleculeStore(NamedTuple):
-    """Molecules as graphs, and the Morgan fingerprint of each in packed bits, (n, 256), if that was asked for."""
-
-    store: GraphStore
-    fingerprints: Array | None
 
 
 class MoleculeTable:
@@ -54,6 +43,9 @@ class MoleculeTable:
         task: ``regression``, ``binary``, ``multiclass`` or ``multilabel``; inferred from the values if not given.
         split: ``random``, ``scaffold`` (Bemis-Murcko), ``column:NAME`` (train, val, test), or ``file:PATH``.
         seed: Of the random split.
+        standardise: ``none``, or ``parent`` for the neutral form of the largest part of each molecule.
+        duplicates: What becomes of rows with the same molecule: ``keep`` uses all, ``merge`` makes one row with the mean or the
+            majority of their targets, ``drop`` takes the first, ``error`` refuses. See `grit.datasets.own.duplicates`.
         options: What the user says about the file: separator, encoding, sheet.
         features: Columns of numbers that a model reads beside the graph; blanks are missing numbers.
         descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that it reads, too.
@@ -69,12 +61,16 @@ class MoleculeTable:
         task: TaskKind | None = None,
         split: str = "random",
         seed: int = 0,
+        standardise: str = "none",
+        duplicates: str = "keep",
         options: ReadOptions = NO_OPTIONS,
         features: str | Sequence[str] = (),
         descriptors: str | Sequence[str] = (),
         weights: str | None = None,
     ) -> None:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
+        check_duplicates(duplicates)
+        self.standardise, self.duplicates, self.featuriser = standardise, duplicates, own_featuriser(standardise)
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
         self._table = open_table(self.path, (), options)
         found = None if smiles is not None else smiles_column(self._table)
@@ -83,13 +79,15 @@ class MoleculeTable:
         repeated = [name for name in self.targets if self.targets.count(name) > 1 or name == self.smiles]
         if repeated:
             raise GritError(f"the column {repeated[0]!r} is named twice: SMILES and targets must be different columns.")
-        self._split_file = _split_file(split, has_lines=True)
-        self._split_column = split.removeprefix("column:") if split.startswith("column:") else None
+        self._choice = SplitChoice.named(split, seed)
+        self._groups: tuple[Array, Array] | None = None
         self.features = (features,) if isinstance(features, str) else tuple(features)
         self.weights = weights
         self.inputs = graph_inputs(self.features, (descriptors,) if isinstance(descriptors, str) else descriptors)
-        check_number_columns(self.features, weights, smiles=self.smiles, targets=self.targets, split=self._split_column)
-        others = [*self.features, *(name for name in (self._split_column, weights) if name is not None)]
+        check_number_columns(
+            self.features, weights, smiles=self.smiles, targets=self.targets, split=self._choice.column
+        )
+        others = [*self.features, *(name for name in (self._choice.column, weights) if name is not None)]
         self._table.need(list(dict.fromkeys([self.smiles, *self.targets, *others])))
 
     @cached_property
@@ -107,7 +105,7 @@ class MoleculeTable:
 
     def how_built(self) -> dict[str, str]:
         """What a store of the table records of its making, by which a resumed fit knows it again."""
-        file = self._split_file
+        file = self._choice.file
         _ = self._content  # the checksum is known once all rows were read
         return {
             "smiles": self.smiles,
@@ -115,6 +113,8 @@ class MoleculeTable:
             "split": self.split if file is None else "file",
             "seed": str(self.seed),
             "table": self._table.sha256,
+            "standardise": self.standardise,
+            "duplicates": self.duplicates,
             **({} if self._table.options == NO_OPTIONS else {"read as": repr(tuple(self._table.options))}),
             **({} if file is None else {"split file": file.sha256}),
             **({} if self.weights is None else {"weights": self.weights}),
@@ -124,6 +124,49 @@ class MoleculeTable:
         """The SMILES of every graph of a store that was made from the table."""
         by_row = {row.number: row.fields[self.smiles] for row in self._content[0]}
         return [by_row[row] for row in store.rows.tolist()]
+
+    def standard_smiles_of(self, store: GraphStore) -> list[str]:
+        """The same, of the molecules as they were standardised."""
+        written, featuriser = self.smiles_of(store), FEATURISERS[self.featuriser]
+        if featuriser.standardise is None:
+            return written
+        return [canonical_smiles(featuriser.molecule(each)) for each in written]
+
+    def fold_groups(self, store: GraphStore) -> Array:
+        """Which molecules of a store of the table stay together in folds, (n,) whole numbers.
+
+        Identical molecules do, with ``split="scaffold"`` all of one scaffold. A store that an earlier process made is read again.
+        """
+        if self._groups is None or not np.array_equal(self._groups[0], store.rows):
+            self._remember_groups(self._seen_again(store))
+        assert self._groups is not None
+        return self._groups[1]
+
+    def fingerprints_of(self, store: GraphStore) -> Array:
+        """Packed Morgan fingerprints of the molecules of a store of the table, (n, 256), by reading them again."""
+        return self._seen_again(store, with_fingerprints=True).packed_fingerprints
+
+    def _seen_again(self, store: GraphStore, *, with_fingerprints: bool = False) -> "Seen":
+        seen = Seen()
+        rows = (
+            MoleculeRow(row, smiles, (), None)
+            for row, smiles in zip(store.rows.tolist(), self.smiles_of(store), strict=True)
+        )
+        for piece in molecule_pieces(rows, self._featurise(with_fingerprints), default_processes()):
+            seen.add(piece)
+        return seen
+
+    def _featurise(self, with_fingerprints: bool, descriptors: tuple[str, ...] = ()) -> Featurise:
+        return Featurise.named(
+            self.featuriser,
+            with_scaffolds=self.split == "scaffold",
+            with_fingerprints=with_fingerprints,
+            with_identities=True,
+            descriptors=descriptors,
+        )
+
+    def _remember_groups(self, seen: "Seen") -> None:
+        self._groups = seen.all_rows, self._choice.groups(groups_of(seen.identities), seen.scaffolds)
 
     def to_store(
         self,
@@ -145,32 +188,26 @@ class MoleculeTable:
             names = ", ".join(self.targets)
             say(f"SMILES from the column {self.smiles!r}; {targets.task.kind} of {names} ({targets.why}).")
         self._check_numbers(kept, say or (lambda line: None))
-        places: dict[int, tuple[int | None, str]] = {}
-        if self.split not in ("random", "scaffold"):
-            column = self._split_column
-            places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
+        column = self._choice.column
+        places = {row.number: (row.line, row.fields[column] if column else "") for row in kept}
         name, built = self.path.name, {**self.how_built(), "made_by": made_by}
-        schema = molecule_schema(targets.task, self.inputs)
-        made = _store(
-            (self._molecule(row, targets) for row in kept),
+        made, seen = make_store(
+            lambda: (self._molecule(row, targets) for row in kept),
             Description(
                 name.split(".")[0],
-                schema,
+                molecule_schema(targets.task, self.inputs),
                 targets.task,
                 source=name,
-                molecules="ogb",
+                molecules=self.featuriser,
                 built=built,
                 inputs=self.inputs,
             ),
-            _split_chooser(self.split, self._split_file, self.seed, places, str(self.path)),
-            Featurise(
-                ogb_graph,
-                with_scaffolds=self.split == "scaffold",
-                with_fingerprints=with_fingerprints,
-                descriptors=() if self.inputs is None else self.inputs.descriptors,
-            ),
-            _Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
+            Dividing(self._choice, places, str(self.path)),
+            self._featurise(with_fingerprints, () if self.inputs is None else self.inputs.descriptors),
+            Chemistry(self.standardise, self.duplicates),
+            Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
+        self._remember_groups(seen)
         if say is not None:
             _tell_missing_descriptors(made.store, say)
         return made
@@ -202,6 +239,8 @@ def from_csv(
     task: TaskKind | None = None,
     split: str = "random",
     seed: int = 0,
+    standardise: str = "none",
+    duplicates: str = "keep",
     out: str | Path | None = None,
     overwrite: bool = False,
     made_by: str = "from_csv",
@@ -216,12 +255,14 @@ def from_csv(
     """Molecules from a table.
 
     Args:
-        path: See `MoleculeTable`, as are the next five.
+        path: See `MoleculeTable`, as are the next seven.
         targets: See `MoleculeTable`.
         smiles: See `MoleculeTable`.
         task: See `MoleculeTable`.
         split: See `MoleculeTable`.
         seed: See `MoleculeTable`.
+        standardise: See `MoleculeTable`.
+        duplicates: See `MoleculeTable`.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
         made_by: What the store says about who made it.
@@ -240,6 +281,8 @@ def from_csv(
         task=task,
         split=split,
         seed=seed,
+        standardise=standardise,
+        duplicates=duplicates,
         features=features,
         descriptors=descriptors,
         weights=weights,
@@ -257,6 +300,8 @@ def from_smiles(
     task: TaskKind | None = None,
     split: str = "random",
     seed: int = 0,
+    standardise: str = "none",
+    duplicates: str = "keep",
     name: str = "molecules",
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -268,9 +313,8 @@ def from_smiles(
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != len(smiles):
         raise GritError(f"y has shape {np.shape(y)}, expected one row for each of {len(smiles)} molecules.")
-    if split.startswith("column:"):
-        raise GritError(f"a list of SMILES has no columns, so that split={split!r} cannot be.")
-    split_file = _split_file(split, has_lines=False)
+    check_duplicates(duplicates)
+    choice = SplitChoice.named(split, seed, counted="entry")
     facts = [ColumnFacts(f"y{column}" if values.shape[1] > 1 else "y") for column in range(values.shape[1])]
     cells = cells_of(values)
     for row in cells:
@@ -283,58 +327,15 @@ def from_smiles(
             target, reason = targets.parse(row)
             yield MoleculeRow(number, str(each), target, why_no_smiles(each) or reason)
 
-    schema, source = molecule_schema(targets.task), "a list of SMILES"
-    return _store(
-        rows(),
-        Description(name, schema, targets.task, source=source, molecules="ogb", counted="entry"),
-        _split_chooser(split, split_file, seed, dict.fromkeys(range(len(smiles)), (None, "")), name),
-        Featurise(ogb_graph, with_scaffolds=split == "scaffold"),
-        _Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
-    ).store
-
-
-class _Making(NamedTuple):
-    """Where a store goes, how it is made, and who is told."""
-
-    out: Path | None
-    overwrite: bool
-    processes: int
-    progress: RowProgress | None
-    say: Callable[[str], None] | None
-
-
-def _store(
-    rows: Iterable[MoleculeRow],
-    description: Description,
-    choose_splits: Callable[[Collected], dict[str, Array]],
-    featurise: Featurise,
-    making: _Making,
-) -> MoleculeStore:
-    fingerprints: list[Array] = []
-
-    def pieces() -> Iterator[Piece]:
-        for piece in molecule_pieces(rows, featurise, making.processes):
-            fingerprints.extend([] if piece.fingerprints is None else [piece.fingerprints])
-            yield piece
-
-    out, overwrite, _, progress, say = making
-    store = collect(pieces(), description, choose_splits, out=out, overwrite=overwrite, progress=progress)
-    _tell_unused(store, say)
-    return MoleculeStore(store, np.concatenate(fingerprints) if fingerprints else None)
-
-
-def _tell_unused(store: GraphStore, say: Callable[[str], None] | None) -> None:
-    """Rows that gave no graph and graphs that are in no split: nobody should have to look for them."""
-    tell = say if say is not None else partial(warnings.warn, stacklevel=5)
-    in_a_split = np.unique(np.concatenate([*store.splits.values(), np.zeros(0, dtype=np.int64)])).size
-    if in_a_split < len(store):
-        tell(f"{len(store) - in_a_split:,} of {len(store):,} molecules are in no split, and will not be used.")
-    if store.manifest.skipped and say is None:  # a command tells it with the place of the list
-        first = store.skipped[0]
-        tell(
-            f"{store.manifest.skipped:,} of {store.manifest.rows:,} rows could not be used; store.skipped lists them. "
-            f"The first: {shown(first.content)}: {first.reason}"
-        )
+    schema, source, featuriser = molecule_schema(targets.task), "a list of SMILES", own_featuriser(standardise)
+    return make_store(
+        rows,
+        Description(name, schema, targets.task, source=source, molecules=featuriser, counted="entry"),
+        Dividing(choice, dict.fromkeys(range(len(smiles)), (None, "")), name),
+        Featurise.named(featuriser, with_scaffolds=split == "scaffold", with_identities=True),
+        Chemistry(standardise, duplicates),
+        Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
+    )[0].store
 
 
 def _tell_missing_descriptors(store: GraphStore, say: Callable[[str], None]) -> None:
@@ -358,32 +359,3 @@ def molecule_schema(task: TaskSpec, inputs: GraphInputs | None = None) -> GraphS
     """Molecules with OGB's atom and bond features, and perhaps numbers of their own."""
     width = 0 if inputs is None else len(inputs.names)
     return GraphSchema(node=OGB_ATOM, edge=OGB_BOND, num_outputs=task.num_outputs, graph_features=width)
-
-
-def _split_file(split: str, *, has_lines: bool) -> SplitFile | None:
-    """The file that a split names, if it does; an error if there is no such way to split."""
-    if split not in ("random", "scaffold") and not split.startswith(("column:", "file:")):
-        raise GritError(f"split must be random, scaffold, column:NAME or file:PATH, got {split!r}.")
-    if not split.startswith("file:"):
-        return None
-    return read_split_file(Path(split.removeprefix("file:")), has_lines=has_lines)
-
-
-def _split_chooser(
-    split: str, file: SplitFile | None, seed: int, places: Mapping[int, tuple[int | None, str]], where: str
-) -> Callable[[Collected], dict[str, Array]]:
-    """How to split; ``places`` gives for each row its line and the name of its split."""
-
-    def choose(found: Collected) -> dict[str, Array]:
-        if split == "random":
-            return random_split(found.count, seed)
-        if split == "scaffold":
-            return scaffold_split(found.scaffolds)
-        picked = [places[row] for row in found.rows.tolist()]
-        lines = [line for line, _ in picked if line is not None]
-        if file is None:
-            return named_split([name for _, name in picked], lines, where)
-        known = {row: row if line is None else line for row, (line, _) in places.items()}
-        return file_split(file, found.rows.tolist(), lines, known)
-
-    return choose

@@ -5,18 +5,20 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import connection
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from grit.datasets.molecules.featurisers import FEATURISERS
 from grit.datasets.molecules.graph_inputs import molecule_numbers
 from grit.datasets.molecules.smiles import morgan_fingerprint, murcko_scaffold, read_smiles
+from grit.datasets.molecules.standardise import RecordKind, identity, kind_of_record
 from grit.errors import GritError
 from grit.graphs.chunk import Array, ArrayGraph, GraphChunk
 from grit.graphs.store_format import SkippedRow
@@ -36,6 +38,8 @@ class Piece(NamedTuple):
         skipped: Rows that gave none.
         scaffolds: Bemis-Murcko scaffold of each graph, where asked for.
         fingerprints: Morgan fingerprint of each graph in packed bits, (B, 256), where asked for.
+        identities: `identity` of the molecule of each graph, where asked for.
+        kinds: `kind_of_record` of each graph, where asked for.
     """
 
     chunk: GraphChunk | None
@@ -43,6 +47,8 @@ class Piece(NamedTuple):
     skipped: list[SkippedRow]
     scaffolds: list[str]
     fingerprints: Array | None = None
+    identities: Sequence[bytes] = ()
+    kinds: Sequence[RecordKind] = ()
 
 
 class MoleculeRow(NamedTuple):
@@ -76,24 +82,45 @@ class Featurise:
             computes come before those of the row.
         with_scaffolds: Whether scaffolds are needed.
         with_fingerprints: Whether fingerprints are.
+        with_identities: Whether it is needed which molecules are the same, and which are salts and the like.
+        standardise: What is done to a molecule before all that; what it is, salt or not, is said of the molecule as written.
         descriptors: Entries of `DESCRIPTORS` whose numbers the graph carries, after those of the row.
     """
 
     graph: Callable[[Any], ArrayGraph]
     with_scaffolds: bool = False
     with_fingerprints: bool = False
+    with_identities: bool = False
+    standardise: Callable[[Any], Any] | None = None
     descriptors: tuple[str, ...] = ()
+
+    @classmethod
+    def named(
+        cls,
+        name: str,
+        *,
+        with_scaffolds: bool = False,
+        with_fingerprints: bool = False,
+        with_identities: bool = False,
+        descriptors: tuple[str, ...] = (),
+    ) -> Self:
+        """As an entry of `FEATURISERS` says."""
+        entry = FEATURISERS[name]
+        return cls(entry.graph, with_scaffolds, with_fingerprints, with_identities, entry.standardise, descriptors)
 
     def __call__(self, rows: list[MoleculeRow]) -> Piece:
         """Turn rows into a `Piece`."""
         graphs, numbers, skipped, scaffolds, fingerprints = [], [], [], [], []
+        identities: list[bytes] = []
+        kinds: list[RecordKind] = []
         for row in rows:
             line = row.row if row.line is None else row.line
             if row.reason is not None:
                 skipped.append(SkippedRow(line, row.smiles, row.reason))
                 continue
             try:
-                molecule = read_smiles(row.smiles)
+                written = read_smiles(row.smiles)
+                molecule = written if self.standardise is None else self.standardise(written)
                 graph = self.graph(molecule)
             except GritError as error:
                 skipped.append(SkippedRow(line, row.smiles, str(error)))
@@ -111,9 +138,12 @@ class Featurise:
                 scaffolds.append(murcko_scaffold(molecule))
             if self.with_fingerprints:
                 fingerprints.append(np.packbits(morgan_fingerprint(molecule)))
+            if self.with_identities:
+                identities.append(identity(molecule))
+                kinds.append(kind_of_record(written))
         chunk = GraphChunk.of(graphs) if graphs else None
         packed = np.stack(fingerprints) if fingerprints else None
-        return Piece(chunk, np.array(numbers, dtype=np.int64), skipped, scaffolds, packed)
+        return Piece(chunk, np.array(numbers, dtype=np.int64), skipped, scaffolds, packed, identities, kinds)
 
 
 def molecule_pieces(rows: Iterable[MoleculeRow], featurise: Featurise, processes: int) -> Iterator[Piece]:

@@ -55,6 +55,7 @@ def collect(
     out: Path | None,
     overwrite: bool = False,
     progress: RowProgress | None = None,
+    found_out: Callable[[], dict[str, str]] = dict,
 ) -> GraphStore:
     """Store graphs.
 
@@ -65,9 +66,10 @@ def collect(
         out: Folder of the new store; None keeps it in memory.
         overwrite: Whether a store at ``out`` is replaced.
         progress: Called with the number of rows done since the last call.
+        found_out: Called after that; gives what else the manifest says of how the store was built.
     """
     if out is None:
-        return _in_memory(pieces, description, choose_splits, progress)
+        return _in_memory(pieces, description, choose_splits, progress, found_out)
     d = description
     with StoreWriter(
         out,
@@ -94,7 +96,8 @@ def collect(
         found = Collected(_joined(rows), scaffolds)
         if not found.count:
             raise _none_readable(description, skipped)
-        writer.finish(choose_splits(found), rows=found.count + len(skipped), skipped=skipped)
+        splits = choose_splits(found)
+        writer.finish(splits, rows=found.count + len(skipped), skipped=skipped, found_out=found_out())
     return GraphStore.open(out)
 
 
@@ -103,6 +106,7 @@ def _in_memory(
     description: Description,
     choose_splits: Callable[[Collected], dict[str, Array]],
     progress: RowProgress | None,
+    found_out: Callable[[], dict[str, str]],
 ) -> GraphStore:
     seen = []
     for piece in pieces:
@@ -114,15 +118,17 @@ def _in_memory(
     if not chunks:
         raise _none_readable(description, skipped)
     found = Collected(_joined([piece.rows for piece in seen]), [name for piece in seen for name in piece.scaffolds])
+    splits = choose_splits(found)
     return GraphStore.in_memory(
         GraphChunk.join(chunks),
         name=description.name,
         graphs=description.graphs,
         task=description.task,
-        splits=choose_splits(found),
+        splits=splits,
         rows=found.rows,
         skipped=skipped,
         molecules=description.molecules,
+        built={**description.built, **found_out()},
         inputs=description.inputs,
     )
 

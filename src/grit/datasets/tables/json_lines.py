@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.datasets.tables.table import Record, Table
 from grit.datasets.tables.text_lines import MAX_CHARACTERS, encoding_of, read_lines
 from grit.errors import GritError, shown
@@ -19,7 +19,7 @@ class JsonLinesTable(Table):
     A line that is not an object, or has a key twice, is listed; so is a row that needs a cell which holds a list or an object.
     """
 
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         self._encoding = encoding_of(source, self.options.encoding)
         if self._encoding.note:
             self.notes.append(self._encoding.note)

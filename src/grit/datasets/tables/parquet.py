@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from grit.datasets.tables.numbers_as_text import number_text
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.datasets.tables.table import Record, Table
 from grit.errors import GritError
 
@@ -20,7 +20,7 @@ class ParquetTable(Table):
     of another kind (a list, a picture) is listed.
     """
 
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         with self._reading():
             self._file = pyarrow("parquet").ParquetFile(source.unpacked(), pre_buffer=False)
             self._kinds = [field.type for field in self._file.schema_arrow]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from grit.datasets.molecules.mol_blocks import smiles_of_mol_block
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.datasets.tables.table import Record, Table
-from grit.datasets.tables.text_lines import Encoding, encoding_of, read_lines
+from grit.datasets.tables.text_lines import TextEncoding, encoding_of, read_lines
 from grit.errors import GritError
 
 MAX_LINES = 100_000  # of a block
@@ -35,7 +35,7 @@ class SdfTable(Table):
     ends it.
     """
 
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         self._encoding = encoding_of(source, self.options.encoding)
         if self._encoding.note:
             self.notes.append(self._encoding.note)
@@ -78,7 +78,7 @@ class SdfTable(Table):
             yield Record(block.line, fields, reason, tuple(unusable))
 
 
-def _blocks(source: Source, encoding: Encoding) -> Iterator[_Block]:
+def _blocks(source: TableSource, encoding: TextEncoding) -> Iterator[_Block]:
     """The molecules of a file, as they stand in it. Of one that is far too long the beginning."""
     number, first, size, too_long = 0, 1, 0, False
     lines: list[str] = []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from grit.datasets.tables.smiles_column import is_smiles_name
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.datasets.tables.table import Record
 from grit.datasets.tables.text_lines import MAX_CHARACTERS, encoding_of, read_lines
 from grit.datasets.tables.text_table import TextTable
@@ -19,7 +19,7 @@ class SmiTable(TextTable):
     name of a column of SMILES names the columns: then tabs are between cells, which may be quoted.
     """
 
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         encoding = encoding_of(source, self.options.encoding)
         first = next(read_lines(source, encoding), "")
         words = first.split()

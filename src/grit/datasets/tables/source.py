@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
 
 
-class Source:
+class TableSource:
     """An open file. It must not change while it is read: `close` notices if it did.
 
     Attributes:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.errors import GritError, shorten
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "?"})
@@ -104,13 +104,13 @@ class Table(ABC):
         self.notes: list[str] = []
         self.molecules: str | None = None
         self.titles: str | None = None
-        self._source = Source(path)
+        self._source = TableSource(path)
         self._is_read = False
         self.header = self._open(self._source)
         self.need(columns)
 
     @abstractmethod
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         """Read as much as the header takes; the names of the columns."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.errors import GritError
 
 MAX_CHARACTERS = 10_000_000  # of a line
@@ -30,14 +30,14 @@ _BINARY = {
 }
 
 
-class Encoding(NamedTuple):
+class TextEncoding(NamedTuple):
     """How bytes become text, and a sentence about it if a user should know."""
 
     name: str
     note: str | None
 
 
-def encoding_of(source: Source, asked: str | None = None) -> Encoding:
+def encoding_of(source: TableSource, asked: str | None = None) -> TextEncoding:
     """The encoding that a user names, or the one that is recognised."""
     if asked is None:
         return recognise_encoding(source)
@@ -46,10 +46,10 @@ def encoding_of(source: Source, asked: str | None = None) -> Encoding:
         "".encode(name)
     except LookupError:  # an unknown name, or one that does not turn text into bytes
         raise GritError(f"--encoding {asked!r} is unknown; expected e.g. utf-8, utf-16, cp1252 or latin-1.") from None
-    return Encoding("utf-8-sig" if name == "utf-8" else name, None)
+    return TextEncoding("utf-8-sig" if name == "utf-8" else name, None)
 
 
-def recognise_encoding(source: Source) -> Encoding:
+def recognise_encoding(source: TableSource) -> TextEncoding:
     """The encoding of a file of text, from its beginning and from all of its bytes."""
     with source.reading():
         stream = source.stream()
@@ -61,7 +61,7 @@ def recognise_encoding(source: Source) -> Encoding:
             if first.startswith(mark):
                 if name is None:
                     raise source.unreadable("it is UTF-32 text. Save it as UTF-8")
-                return Encoding(name, f"{source.path.name} is read as UTF-16 (--encoding names another).")
+                return TextEncoding(name, f"{source.path.name} is read as UTF-16 (--encoding names another).")
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
             while first:
@@ -70,10 +70,10 @@ def recognise_encoding(source: Source) -> Encoding:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return _other_encoding(source)
-    return Encoding("utf-8-sig", None)
+    return TextEncoding("utf-8-sig", None)
 
 
-def _other_encoding(source: Source) -> Encoding:
+def _other_encoding(source: TableSource) -> TextEncoding:
     """Of a file that is not UTF-8; bytes that are not UTF-8 pass as lone surrogates, so that their lines can be named."""
     utf8, other = 0, 0
     text = io.TextIOWrapper(source.stream(), encoding="utf-8", errors="surrogateescape", newline="")
@@ -95,13 +95,13 @@ def _other_encoding(source: Source) -> Encoding:
             raise source.unreadable(
                 f"line {other} is not UTF-8 text, but line {utf8} is. Save it as UTF-8; spreadsheets call that CSV UTF-8"
             )
-    return Encoding(
+    return TextEncoding(
         "cp1252",
         f"{source.path.name} is not UTF-8 (line {other}) and is read as Windows-1252; --encoding names another.",
     )
 
 
-def read_lines(source: Source, encoding: Encoding) -> Iterator[str]:
+def read_lines(source: TableSource, encoding: TextEncoding) -> Iterator[str]:
     """The lines with their ends. Of one that is far too long its beginning, so that its length shows."""
     number = 0
     with source.reading():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from grit.datasets.tables.records import read_records
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.datasets.tables.table import Record, Table
 from grit.datasets.tables.text_lines import encoding_of, read_lines
 from grit.errors import GritError
@@ -28,7 +28,7 @@ class TextTable(Table):
     `recognise_separator`; a first line ``sep=;``, which spreadsheets write, is obeyed.
     """
 
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         encoding = encoding_of(source, self.options.encoding)
         if encoding.note:
             self.notes.append(encoding.note)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from xml.parsers.expat import ExpatError
 
-from grit.datasets.tables.source import Source
+from grit.datasets.tables.source import TableSource
 from grit.datasets.tables.table import Record, Table, listed
 from grit.datasets.tables.workbook_xml import DamagedWorkbook, Sheet, Workbook
 from grit.errors import GritError
@@ -26,7 +26,7 @@ class WorkbookTable(Table):
     one without a value, or an error such as ``#N/A``, is listed. Dates become ISO text.
     """
 
-    def _open(self, source: Source) -> list[str]:
+    def _open(self, source: TableSource) -> list[str]:
         with self._reading():
             workbook = Workbook(zipfile.ZipFile(source.unpacked()))
         sheet = self._choose(workbook.sheets)

@@ -25,7 +25,7 @@ from grit.errors import GritError
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import Draws, FewRowsNorm, OneHot, normed_mlp
-from grit.models.blocks.walks import Neighbours, Walks, draw_walks, neighbours, sameness
+from grit.models.blocks.random_walks import NeighbourLists, Walks, draw_walks, neighbours, sameness
 from grit.nn.graph_features import JoinFeatures
 from grit.nn.heads import readout_class, sum_per_graph
 from grit.options import Dropout, Layers, Width
@@ -98,7 +98,7 @@ class Crawl(Draws):
         predicted: Tensor = self.head(self.joined(self.readout(x, x, batch), batch))
         return predicted
 
-    def walks(self, graphs: PackedGraphs, joined: Neighbours) -> Walks:
+    def walks(self, graphs: PackedGraphs, joined: NeighbourLists) -> Walks:
         """Draw them."""
         numbers = self.uniform(graphs, self.walk_length + 1, self.draw_seed())  # (N, L), float64
         start = torch.arange(graphs.num_nodes, device=graphs.x.device)
@@ -108,7 +108,7 @@ class Crawl(Draws):
             start = start[(chance < self.start_ratio) | (chance == least[graph])]
         return draw_walks(joined, start, numbers[start, :-1])
 
-    def steps(self, batch: PairBatch, joined: Neighbours, walks: Walks) -> Tensor:
+    def steps(self, batch: PairBatch, joined: NeighbourLists, walks: Walks) -> Tensor:
         """What every step of a walk knows besides nodes: (W, L, edge features + 2s - 1)."""
         edge = self.edge(batch.graphs.edge_attr, batch.log_degree.dtype)
         of_pair = edge.new_zeros(joined.code.numel() + 1, edge.shape[1])  # the last row: no step, no feature

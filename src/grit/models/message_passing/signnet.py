@@ -84,7 +84,7 @@ class SignNet(nn.Module):
 
     def positions(self, batch: PairBatch) -> Tensor:
         """The p_i: (N, D)."""
-        rows = Rows.of(batch, self.walk_steps)
+        rows = EigenRows.of(batch, self.walk_steps)
         values = batch.node_encoding[rows.node, rows.frequency].unsqueeze(1)  # (R, 1)
         signless = self._phi(values, rows) + self._phi(-values, rows)  # (R, D)
         signless = self.rho(signless, Grid(rows.count))
@@ -92,7 +92,7 @@ class SignNet(nn.Module):
         positions: Tensor = self.position(summed)
         return positions
 
-    def _phi(self, values: Tensor, rows: "Rows") -> Tensor:
+    def _phi(self, values: Tensor, rows: "EigenRows") -> Tensor:
         for number, layer in enumerate(self.phi):
             after = layer(values, rows)
             values = after if number == 0 else after + values
@@ -100,7 +100,7 @@ class SignNet(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class EigenRows:
     """One row for each node and each frequency that its graph has.
 
     Attributes:
@@ -118,7 +118,7 @@ class Rows:
     target: Tensor
 
     @classmethod
-    def of(cls, batch: PairBatch, frequencies: int) -> "Rows":
+    def of(cls, batch: PairBatch, frequencies: int) -> "EigenRows":
         """The rows of a batch with that many frequencies."""
         graphs = batch.graphs
         count = graphs.nodes_per_graph[graphs.graph_of_node].clamp(max=frequencies)
@@ -149,7 +149,7 @@ class SignLayer(nn.Module):
         self.mlp = _mlp(in_dim, out_dim)
         self.norm = BatchNorm(out_dim)
 
-    def forward(self, values: Tensor, rows: Rows) -> Tensor:
+    def forward(self, values: Tensor, rows: EigenRows) -> Tensor:
         """One round."""
         own = (1 + self.eps) * values
         heard = own.index_add(0, rows.target, values[rows.source].to(own.dtype))  # which differ under autocast

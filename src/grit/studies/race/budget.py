@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Literal, NamedTuple
 
 from grit.errors import GritError
-from grit.studies.race.probe import Probe
+from grit.studies.race.probe import ProbeResult
 
 Kind = Literal["epochs", "time", "published"]
 DEFAULTS = {"smoke": "epochs:1", "small": "epochs:5", "paper": "published"}
@@ -31,7 +31,7 @@ class RaceBudget(NamedTuple):
         unit = "epoch" if self.kind == "epochs" else "minute"
         return f"{self.amount:g} {unit}{'s' * (self.amount != 1)} each"
 
-    def overrides(self, probe: Probe) -> tuple[str, ...]:
+    def overrides(self, probe: ProbeResult) -> tuple[str, ...]:
         """What it changes in a recipe; the schedule and the warm-up follow ``train.epochs``."""
         if self.kind == "published":
             return ()

@@ -3,7 +3,7 @@
 from statistics import mean
 from typing import Any, NamedTuple
 
-from grit.studies.race.probe import Probe
+from grit.studies.race.probe import ProbeResult
 from grit.studies.runs import Outcome, outcome_of
 from grit.studies.systems import System
 
@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     """
 
     system: System
-    probe: Probe | None = None
+    probe: ProbeResult | None = None
     epochs: int | None = None
     results: tuple[dict[str, Any], ...] = ()
     failure: str | None = None

@@ -35,7 +35,7 @@ from grit.training.train import make_fabric
 T = TypeVar("T")
 
 
-class Request(NamedTuple):
+class ProbeRequest(NamedTuple):
     """What is measured; plain JSON.
 
     Attributes:
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     device: str
 
 
-class Probe(NamedTuple):
+class ProbeResult(NamedTuple):
     """What was measured; plain JSON. All times are seconds, of a batch as large as in training.
 
     Attributes:
@@ -95,7 +95,7 @@ class Probe(NamedTuple):
         return max(1, int((seconds - first) / self.epoch))
 
 
-def measure_apart(request: Request) -> Probe:
+def measure_apart(request: ProbeRequest) -> ProbeResult:
     """`measure` in a fresh process."""
     done = subprocess.run(
         [sys.executable, "-m", "grit.studies.race.probe", json.dumps(request._asdict())],
@@ -113,13 +113,13 @@ def measure_apart(request: Request) -> Probe:
     return as_probe(json.loads(done.stdout.splitlines()[-1]))
 
 
-def as_probe(tree: Any) -> Probe:
+def as_probe(tree: Any) -> ProbeResult:
     """A probe from plain JSON."""
-    found = Probe(*tree)
+    found = ProbeResult(*tree)
     return found._replace(batches=(found.batches[0], found.batches[1], found.batches[2]))
 
 
-def measure(request: Request) -> Probe:
+def measure(request: ProbeRequest) -> ProbeResult:
     """Take some training steps and say what they cost."""
     torch.set_num_threads(request.threads)
     keep_freed_memory()  # as training does
@@ -140,7 +140,7 @@ def measure(request: Request) -> Probe:
         megabytes = None if before is None or peak is None else peak - before
     size = recipe.train.batch_size
     train, val, test = (-(-int(store.split(split).size) // size) for split in ("train", "val", "test"))
-    return Probe(
+    return ProbeResult(
         # What is computed once differs from graph to graph, and all of it counts; other outliers are the machine's.
         make=median(make),
         make_first=mean(make_first),
@@ -152,7 +152,7 @@ def measure(request: Request) -> Probe:
     )
 
 
-def _store(recipe: Recipe, request: Request) -> GraphStore:
+def _store(recipe: Recipe, request: ProbeRequest) -> GraphStore:
     if request.store is None:
         assert request.sizes is not None
         return stand_in_store(recipe.dataset, request.sizes)
@@ -216,5 +216,5 @@ class _Trial:
 
 if __name__ == "__main__":
     load_installed_plugins()
-    found = measure(Request(**json.loads(sys.argv[1])))
+    found = measure(ProbeRequest(**json.loads(sys.argv[1])))
     sys.stdout.write("\n" + json.dumps(found) + "\n")

@@ -16,10 +16,10 @@ from grit.errors import GritError, Interrupted
 from grit.recipe.config import Recipe
 from grit.studies.race.budget import DEFAULTS, RaceBudget, parse_budget
 from grit.studies.race.entry import Entry
-from grit.studies.race.probe import Probe, Request, as_probe, measure_apart
+from grit.studies.race.probe import ProbeRequest, ProbeResult, as_probe, measure_apart
 from grit.studies.race.tables import race_figure, race_table
 from grit.studies.runs import StudySize, TrainingPlan, chosen, train_seed
-from grit.studies.runtime.comparison import describe_machine
+from grit.studies.runtime.runtime_table import describe_machine
 from grit.studies.study import Workbench
 from grit.studies.study_data import StudyData, open_data
 from grit.studies.systems import System, find_systems
@@ -94,7 +94,7 @@ class Contest:
             return entry._replace(probe=probe, failure=f"seed {seed}: {why}")
         return entry._replace(probe=probe, epochs=recipe.train.epochs, results=(*entry.results, result))
 
-    def _probe(self, name: str, system: System) -> Probe:
+    def _probe(self, name: str, system: System) -> ProbeResult:
         found: list[Any] = self.bench.piece(
             f"probe {name}", lambda: list(measure_apart(self._request(self._recipe(name, system))))
         )
@@ -106,9 +106,9 @@ class Contest:
         layers = (f"model.num_layers={SMOKE_LAYERS}",) if fewer else ()
         return size.recipe(name, *layers, *overrides)
 
-    def _request(self, recipe: Recipe) -> Request:
+    def _request(self, recipe: Recipe) -> ProbeRequest:
         path = store_path(recipe.dataset, self.bench.root)
-        return Request(
+        return ProbeRequest(
             recipe=recipe.model_dump(mode="json"),
             store=str(path) if path.exists() else None,
             sizes=SIZES[self.bench.budget].sizes,

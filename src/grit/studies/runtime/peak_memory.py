@@ -20,7 +20,7 @@ from grit.studies.runtime.timed_models import CONTESTANTS, Runner, batches
 from grit.studies.stand_ins import stand_in_store
 
 
-class Request(NamedTuple):
+class MemoryRequest(NamedTuple):
     """What is measured; plain JSON.
 
     Attributes:
@@ -40,7 +40,7 @@ class Request(NamedTuple):
     threads: int
 
 
-def resident_growth(request: Request) -> float | None:
+def resident_growth(request: MemoryRequest) -> float | None:
     """Megabytes by which a fresh process grows over some training steps; None where the system does not tell."""
     done = subprocess.run(
         [sys.executable, "-m", "grit.studies.runtime.peak_memory", json.dumps(request._asdict())],
@@ -55,7 +55,7 @@ def resident_growth(request: Request) -> float | None:
     return megabytes
 
 
-def measure(request: Request) -> float | None:
+def measure(request: MemoryRequest) -> float | None:
     """What the fresh process does."""
     torch.set_num_threads(request.threads)
     keep_freed_memory()  # as training does
@@ -82,4 +82,4 @@ def status_megabytes(name: str) -> float | None:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(measure(Request(**json.loads(sys.argv[1])))) + "\n")
+    sys.stdout.write(json.dumps(measure(MemoryRequest(**json.loads(sys.argv[1])))) + "\n")

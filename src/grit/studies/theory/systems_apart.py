@@ -33,7 +33,7 @@ STANDARD_ERRORS = 6  # by which the means of two sets of draws differ where the 
 SCHEMA = GraphSchema(node=Features(kind="none"), edge=Features(kind="none"), num_outputs=NUM_OUTPUTS)
 
 
-class Comparison(NamedTuple):
+class Separation(NamedTuple):
     """What a system makes of a pair; plain JSON.
 
     Attributes:
@@ -62,7 +62,7 @@ class Comparison(NamedTuple):
         return "not seen" if self.is_drawn else "no"
 
 
-def compare_pairs(system: System, pairs: Pairs) -> dict[str, Comparison]:
+def compare_pairs(system: System, pairs: Pairs) -> dict[str, Separation]:
     """What a system makes of each pair."""
     recipe = _shallow(system.recipe)
     statistics = _statistics(recipe, pairs)
@@ -109,7 +109,7 @@ def _random_model(recipe: Recipe, statistics: Mapping[str, Any], seed: int) -> n
     return model
 
 
-def _compare(recipe: Recipe, models: list[nn.Module], one: Adjacency, other: Adjacency) -> Comparison:
+def _compare(recipe: Recipe, models: list[nn.Module], one: Adjacency, other: Adjacency) -> Separation:
     gaps, apart, sure = [], False, True
     try:
         # One graph at a time: in a batch the two would go through differently shaped matrix products.
@@ -123,8 +123,8 @@ def _compare(recipe: Recipe, models: list[nn.Module], one: Adjacency, other: Adj
             apart |= _differ(here, there)
             sure &= not _differ(here, moved[0]) and not _differ(there, moved[1])
     except GritError as error:
-        return Comparison(0.0, False, False, str(error).splitlines()[0])
-    return Comparison(max(gaps), apart, sure, is_drawn=MODELS[recipe.model.name].draws)
+        return Separation(0.0, False, False, str(error).splitlines()[0])
+    return Separation(max(gaps), apart, sure, is_drawn=MODELS[recipe.model.name].draws)
 
 
 @torch.no_grad()
@@ -163,7 +163,7 @@ def bound_of(system: System) -> tuple[str, Distance] | None:
     return None
 
 
-def broken_bounds(system: System, found: Mapping[str, Comparison], pairs: Pairs) -> list[str]:
+def broken_bounds(system: System, found: Mapping[str, Separation], pairs: Pairs) -> list[str]:
     """Pairs that a system tells apart although its bound cannot."""
     bound = bound_of(system)
     if bound is None:
@@ -173,7 +173,7 @@ def broken_bounds(system: System, found: Mapping[str, Comparison], pairs: Pairs)
 
 
 def systems_table(
-    systems: Mapping[str, System], found: Mapping[str, Mapping[str, Comparison]], pairs: Pairs
+    systems: Mapping[str, System], found: Mapping[str, Mapping[str, Separation]], pairs: Pairs
 ) -> ResultsTable:
     """One row per system, a column per pair."""
     rows: list[list[Cell]] = []
@@ -218,6 +218,6 @@ def _reads(system: System) -> str:
     return ", ".join([*encoding, *MODELS[recipe.model.name].structures(recipe.model.options())]) or "edges"
 
 
-def as_comparisons(tree: Mapping[str, Any]) -> dict[str, Comparison]:
+def as_comparisons(tree: Mapping[str, Any]) -> dict[str, Separation]:
     """From plain JSON."""
-    return {name: Comparison(*fields) for name, fields in tree.items()}
+    return {name: Separation(*fields) for name, fields in tree.items()}

@@ -17,7 +17,7 @@ from grit.datasets import store_path
 from grit.memory import keep_freed_memory
 from grit.studies.results_table import Cell, ResultsTable
 from grit.studies.runs import chosen
-from grit.studies.runtime.peak_memory import Request, resident_growth
+from grit.studies.runtime.peak_memory import MemoryRequest, resident_growth
 from grit.studies.runtime.timed_models import CONTESTANTS, PAPER, Runner, batches
 from grit.studies.study import Workbench
 from grit.studies.study_data import StudyData, open_data
@@ -78,9 +78,9 @@ def measure_times(bench: Workbench, names: list[str], data: StudyData, effort: E
     }
 
 
-def _request(name: str, bench: Workbench, data: StudyData, effort: Effort) -> Request:
+def _request(name: str, bench: Workbench, data: StudyData, effort: Effort) -> MemoryRequest:
     path = store_path("zinc", bench.root)
-    return Request(
+    return MemoryRequest(
         contestant=name,
         store=str(path) if path.exists() else None,
         graphs=int(data.store.split("train").size),

@@ -14,7 +14,7 @@ from torch import Tensor
 from grit.graphs.packed import PackedGraphs, offsets
 
 
-class Neighbours(NamedTuple):
+class NeighbourLists(NamedTuple):
     """Ordered pairs of nodes that any listed edge joins, in whichever direction; without loops.
 
     Attributes:
@@ -39,7 +39,7 @@ class Walks(NamedTuple):
     pairs: Tensor
 
 
-def neighbours(graphs: PackedGraphs) -> Neighbours:
+def neighbours(graphs: PackedGraphs) -> NeighbourLists:
     """The pairs of neighbours of a batch."""
     n, (source, target) = graphs.num_nodes, graphs.edge_index
     is_joined = source != target
@@ -47,10 +47,10 @@ def neighbours(graphs: PackedGraphs) -> Neighbours:
     code = torch.unique(torch.cat([source * n + target, target * n + source]))
     ptr = offsets(torch.bincount(code // n, minlength=n))
     reverse = torch.searchsorted(code, code % n * n + code // n)
-    return Neighbours(code, ptr, reverse, is_joined, torch.searchsorted(code, source * n + target))
+    return NeighbourLists(code, ptr, reverse, is_joined, torch.searchsorted(code, source * n + target))
 
 
-def draw_walks(joined: Neighbours, start: Tensor, numbers: Tensor) -> Walks:
+def draw_walks(joined: NeighbourLists, start: Tensor, numbers: Tensor) -> Walks:
     """Walks that step to any neighbour with equal chance, back only from a dead end.
 
     Args:
@@ -75,7 +75,7 @@ def draw_walks(joined: Neighbours, start: Tensor, numbers: Tensor) -> Walks:
     return Walks(torch.stack(nodes, 1), torch.stack(pairs, 1))
 
 
-def sameness(walk: Tensor, joined: Neighbours, window: int) -> Tensor:
+def sameness(walk: Tensor, joined: NeighbourLists, window: int) -> Tensor:
     """Which of the last nodes are the same as each, 1 to s steps before, and which are joined to it, 2 to s: (W, L, 2s - 1)."""
     n = joined.ptr.numel() - 1
     found = walk.new_zeros(*walk.shape, 2 * window - 1, dtype=torch.bool)
