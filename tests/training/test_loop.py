@@ -232,6 +232,17 @@ def test_a_loss_that_is_not_a_number(tmp_path):
         train(small_recipe(), tmp_path / "run", store=store, options=ALWAYS)
 
 
+def test_a_model_that_diverged_is_a_plain_error(tmp_path):
+    """One step is finite, and what it makes of the weights is not."""
+    with pytest.raises(grit.GritError, match=r"predicts infinite or undefined values \(NaN\) for 10 of 10.*train.lr"):
+        train(
+            small_recipe("train.lr=1e30", "train.warmup_epochs=0", "train.batch_size=50", "train.clip_norm=null"),
+            tmp_path / "run",
+            store=small_store(),
+            options=ALWAYS,
+        )
+
+
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_an_empty_split(split, tmp_path):
     store = small_store()

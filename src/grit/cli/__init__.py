@@ -20,6 +20,7 @@ from grit.cli import (
     runs,
     sweep,
     train,
+    tune,
 )
 from grit.cli.failures import exit_code_of
 
@@ -35,6 +36,7 @@ app.command("sweep")(sweep.sweep)
 app.command("runs")(runs.runs)
 app.command("compare")(compare.compare)
 app.command("fit")(fit.fit)
+app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("export")(export.export)

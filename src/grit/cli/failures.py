@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from grit.errors import GritError, Interrupted
+from grit.errors import GritError, Interrupted, lacks_memory
 
 NO_READER, MISTAKE, INTERNAL, MACHINE, INTERRUPTED = 1, 2, 70, 75, 130
 
@@ -35,12 +35,9 @@ EXTRAS = {
     "onnxruntime": "export",
     "tensorboard": "log",
     "wandb": "log",
+    "optuna": "tune",
 }
 _LIMITS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-# Neither torch nor the system's loader has an error type for it on a CPU.
-_NO_MEMORY = re.compile(
-    r"allocate memory|out of memory|not enough memory|bad_alloc|cannot map|failed to map|size calculation"
-)
 
 
 def exit_code_of(command: Callable[[], object]) -> int:
@@ -134,8 +131,7 @@ def _limit(error: BaseException | None) -> str | None:
     while error is not None:
         if isinstance(error, OSError) and error.errno in _LIMITS - {errno.ENOMEM}:
             return f"{'the output' if error.filename is None else repr(error.filename)}: {error.strerror}."
-        is_memory = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        if is_memory or (isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error))):
+        if lacks_memory(error):
             asked = re.search(r"allocate (\d+) bytes", str(error))
             size = f" for another {int(asked[1]) / 2**30:,.1f} GiB" if asked else ""
             return (

@@ -10,14 +10,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def watching(metric: str, *, quiet: bool = False) -> "Iterator[Callable[[Event], None]]":
-    """A watcher for `grit.training.train.train`."""
+def watching(metric: str, *, quiet: bool = False, many: str = "model") -> "Iterator[Callable[[Event], None]]":
+    """A watcher for `grit.training.train.train`.
+
+    Args:
+        metric: That is shown.
+        quiet: Whether nothing is shown.
+        many: What there may be several of.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield _lines(metric, quiet)
+        yield _lines(metric, quiet, many)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -43,25 +49,25 @@ def watching(metric: str, *, quiet: bool = False) -> "Iterator[Callable[[Event],
                 task,
                 total=event.members * event.epochs * event.batches,
                 completed=(event.member * event.epochs + event.epoch) * event.batches + event.batch,
-                description=_where(event),
+                description=_where(event, many),
                 note=f"loss {mean:.4f}  {best}  {graphs / elapsed:.0f} graphs/s",
             )
 
         yield watch
 
 
-def _lines(metric: str, quiet: bool) -> "Callable[[Event], None]":
+def _lines(metric: str, quiet: bool, many: str) -> "Callable[[Event], None]":
     def watch(event: "Event") -> None:
         if event.metrics and not quiet:
             print(
-                f"{_where(event)}: loss {event.loss:.4f}, val {metric} {event.metrics[metric]:.4f}",
+                f"{_where(event, many)}: loss {event.loss:.4f}, val {metric} {event.metrics[metric]:.4f}",
                 file=sys.stderr,
             )
 
     return watch
 
 
-def _where(event: "Event") -> str:
-    """Which epoch it is, and of which model where there are several."""
-    model = f"model {event.member + 1}/{event.members}, " if event.members > 1 else ""
-    return f"{model}epoch {event.epoch + 1}/{event.epochs}"
+def _where(event: "Event", many: str) -> str:
+    """Which epoch it is, and of which model or trial where there are several."""
+    which = f"{many} {event.member + 1}/{event.members}, " if event.members > 1 else ""
+    return f"{which}epoch {event.epoch + 1}/{event.epochs}"

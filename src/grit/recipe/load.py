@@ -292,3 +292,13 @@ def _nearest(word: str, options: list[str]) -> str:
 def recipe_yaml(recipe: Recipe) -> str:
     """The complete recipe as YAML; `load_recipe` reads it back to an equal one."""
     return dump_yaml(recipe.model_dump(mode="json"))
+
+
+def changes_yaml(name: str | Path, *overrides: str) -> str:
+    """A recipe file that reads as ``load_recipe(name, *overrides)`` does.
+
+    It names its base and what it changes; if the base is a file, which may go or change, it holds everything.
+    """
+    if _is_file(name):
+        return dump_yaml(_changed(_read(name), overrides))
+    return dump_yaml({"base": name, **_changed({}, overrides)})

@@ -10,6 +10,7 @@ from torch import nn
 
 from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
+from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.learning.task import Task
 
@@ -28,7 +29,11 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, task: Task, loader: Loader, fabric: "Fabric") -> Evaluation:
-    """Predict every graph of ``loader`` once, shared among the processes, and measure."""
+    """Predict every graph of ``loader`` once, shared among the processes, and measure.
+
+    Raises:
+        GritError: If a prediction is not a finite number.
+    """
     model.eval()
     rank, world = fabric.global_rank, fabric.world_size
     mine = [number for number in range(len(loader.batches())) if number % world == rank]
@@ -42,6 +47,12 @@ def evaluate(model: nn.Module, task: Task, loader: Loader, fabric: "Fabric") -> 
         found = {number: result for part in parts for number, result in part.items()}
     outputs = np.concatenate([found[number][0] for number in sorted(found)])
     targets = np.concatenate([found[number][1] for number in sorted(found)])
+    if not np.isfinite(outputs).all():
+        lost = int((~np.isfinite(outputs)).any(1).sum())
+        raise GritError(
+            f"the model predicts infinite or undefined values (NaN) for {lost:,} of {len(outputs):,}, so that nothing can be "
+            "measured: its training diverged. Lower train.lr, or set train.clip_norm or model.clamp if they are off."
+        )
     return Evaluation(outputs, targets, task.metrics(outputs, targets))
 
 

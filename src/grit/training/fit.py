@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grit.datasets.own.data_notes import notes_of
-from grit.datasets.own.molecule_stores import MoleculeStore, unusable_rows
 from grit.datasets.own.molecule_tables import MoleculeTable
 from grit.datasets.pipeline.write_store import RowProgress
-from grit.errors import GritError
 from grit.files.whole_file import write_text
 from grit.graphs.chunk import Array
 from grit.graphs.schema import OGB_ATOM, OGB_BOND, GraphSchema
 from grit.graphs.store import GraphStore
-from grit.graphs.store_format import read_manifest
 from grit.learning.task import Task
 from grit.recipe.presets import preset_recipe
 from grit.training.calibration import calibrated
@@ -39,9 +36,8 @@ from grit.training.loop import Event
 from grit.training.members import Member, check_members, members_of, train_members
 from grit.training.neighbours import Neighbours
 from grit.training.predictor import Predictor, load, load_run
+from grit.training.prepared_table import prepared_table, tell_prepared
 from grit.training.train import RunOptions, refuse_several_processes
-
-_MADE_BY = "fit"
 
 
 class Comparison(NamedTuple):
@@ -104,17 +100,10 @@ def fit(
     with fit_folder(run, resume=resume):
         check_same_plan(run, plan)
         with reading or nullcontext() as progress:
-            store, fingerprints = _prepared(table, run, progress, say)
-        sizes = ", ".join(f"{members.size:,} {name}" for name, members in store.splits.items())
-        say(f"{len(store):,} molecules ({sizes}; split: {table.split}; override with --split, --task, --smiles)")
-        if fingerprints is None:  # an earlier process said it when it read the table
-            for note in notes_of(store):
-                say(note.text)
-        unusable, where = len(unusable_rows(store)), run / "data" / "skipped.csv"
-        if unusable:
-            say(f"{unusable:,} rows could not be used; {where} says why")
-        if store.manifest.skipped > unusable:
-            say(f"{store.manifest.skipped - unusable:,} rows were left out as duplicates; {where} lists them")
+            store, fingerprints = prepared_table(
+                table, run, begun=has_models(run), made_by="fit", progress=progress, say=say
+            )
+        tell_prepared(table, run, store, again=fingerprints is None, say=say)
         members = members_of(plan, recipe.train.seed)
         check_members(members, store)
         _record(table, store, plan, members, preset, overrides).write(run)
@@ -224,55 +213,6 @@ def _record(
         },
         notes=tuple(note._asdict() for note in notes_of(store)),
     )
-
-
-def _prepared(
-    table: MoleculeTable, run: Path, progress: RowProgress | None, say: Callable[[str], None]
-) -> MoleculeStore:
-    """The table as a store inside the run folder.
-
-    One that is there already is used if it was made of the same table in the same way. If not, it is made again, unless a
-    model has been trained on it, or another command made it: then that is an error.
-    """
-    out = run / "data"
-    trained = has_models(run)
-    if trained or out.exists():
-        try:
-            store = GraphStore.open(out)
-            _check_same(store, run, table)
-        except GritError:
-            if trained:
-                raise
-            _check_made_by_fit(out)
-        else:
-            return MoleculeStore(store, None)
-    return table.to_store(out, overwrite=True, made_by=_MADE_BY, with_fingerprints=True, progress=progress, say=say)
-
-
-def _check_made_by_fit(out: Path) -> None:
-    """Raise if a store that stands in the way was made by something else."""
-    try:
-        is_ours = read_manifest(out).built.get("made_by") == _MADE_BY
-    except GritError:
-        is_ours = out.is_dir() and not any(out.iterdir())
-    if not is_ours:
-        raise GritError(
-            f"{str(out)!r} was not made by grit fit, so it is not replaced. Move it away, or name another run with --run."
-        )
-
-
-def _check_same(store: GraphStore, run: Path, table: MoleculeTable) -> None:
-    """Raise if a store was made of another table, or otherwise than is asked for now."""
-    built = store.manifest.built
-    changed = [name for name, value in table.how_built().items() if built.get(name, value) != value]
-    changed += ["target"] if store.task.targets != table.targets else []
-    changed += ["choice of features or descriptors"] if store.manifest.inputs != table.inputs else []
-    changed += ["choice of weights"] if ("weights" in built) != (table.weights is not None) else []
-    if changed:
-        raise GritError(
-            f"the run {str(run)!r} was begun with another {', '.join(changed)}. Repeat the command as it was to go on, or begin "
-            "a new run with --run."
-        )
 
 
 def compare(

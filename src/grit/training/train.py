@@ -95,11 +95,7 @@ def train(
     keep_freed_memory()
     fabric = make_fabric(recipe.train.precision, options.device)
     store = load(recipe.dataset, options.root) if store is None else store
-    for split in ("train", "val"):
-        if store.split(split).size == 0:
-            raise GritError(
-                f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
-            )
+    check_splits(store)
     members = store.split("train")
     task = Task.fitted(
         recipe.task(store.task),
@@ -272,6 +268,15 @@ def refuse_several_processes(message: str) -> None:
     """Raise if ``torchrun`` started several processes, for work that one process does."""
     if _world_size() > 1:
         raise GritError(message)
+
+
+def check_splits(store: GraphStore) -> None:
+    """Raise if there is nothing to learn from, or to choose by."""
+    for split in ("train", "val"):
+        if store.split(split).size == 0:
+            raise GritError(
+                f"{store.name}: the split {split!r} is empty; training needs one to learn from and one to choose by."
+            )
 
 
 def _leave_processes() -> None:

@@ -103,7 +103,7 @@ def test_interrupted_it_goes_on_with_the_next_fit(tmp_path, tables, monkeypatch)
 
     with monkeypatch.context() as patch:
         patch.setattr(trial, "fit", stopped)
-        with pytest.raises(Interrupted, match="everything is saved. The same command goes on"):
+        with pytest.raises(Interrupted, match="esol, scaffold split, seed 1: interrupted .* The same command goes on"):
             begin(tmp_path, tables)
         patch.setattr(trial, "fit", lambda table, run, **options: begun.append(run.name) or fit(table, run, **options))
         begin(tmp_path, tables)

@@ -9,6 +9,7 @@ ESOL and the gap of QM9: coverage of 90 % intervals on random splits and on the 
 
 from typing import Any, NamedTuple
 
+from grit.errors import Interrupted
 from grit.studies.predictor.molecule_data import MOLECULE_DATA, StudyTable, find_table
 from grit.studies.predictor.tables import comparison_figure, comparison_table, coverage_figure, coverage_table
 from grit.studies.predictor.trial import Settings, as_trials, run_trial
@@ -118,16 +119,19 @@ def _trial(bench: Workbench, unit: Unit, table: StudyTable, scale: Scale) -> dic
     data = MOLECULE_DATA[unit.name]
     epochs = (f"train.epochs={scale.epochs[unit.name]}",) if unit.name in scale.epochs else ()
     several = scale.ensemble if data.compared and unit.split == "scaffold" else 1
-    found = run_trial(
-        data,
-        table,
-        bench.folder / "fits" / f"{unit.name}-{unit.split}-{unit.seed}",
-        bench.folder / "tables" / f"{unit.name}.npy",
-        split=unit.split,
-        seed=unit.seed,
-        settings=Settings(scale.preset, (*scale.overrides, *epochs), several, bench.option("device", "auto")),
-        say=bench.say,
-    )
+    try:
+        found = run_trial(
+            data,
+            table,
+            bench.folder / "fits" / f"{unit.name}-{unit.split}-{unit.seed}",
+            bench.folder / "tables" / f"{unit.name}.npy",
+            split=unit.split,
+            seed=unit.seed,
+            settings=Settings(scale.preset, (*scale.overrides, *epochs), several, bench.option("device", "auto")),
+            say=bench.say,
+        )
+    except Interrupted as stopped:
+        raise Interrupted(f"{unit.title}: {stopped} The same command goes on.") from None
     values = ", ".join(f"{name} {value:.4g}" for name, value in found["values"].items())
     bench.say(f"{unit.title}: test {data.metric} {values}")
     return found

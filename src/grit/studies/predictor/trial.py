@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grit.errors import Interrupted
 from grit.graphs.chunk import Array
 from grit.graphs.schema import TaskSpec
 from grit.graphs.store import GraphStore
@@ -94,19 +93,16 @@ def run_trial(
         The fields of `Trial`.
     """
     divided = table.divided(split, seed)
-    try:
-        result, _, skipped = fit(
-            divided,
-            folder,
-            preset=settings.preset,
-            overrides=settings.overrides,
-            plan=FitPlan(ensemble=settings.ensemble, confidence=CONFIDENCE),
-            resume=True,
-            with_forest=False,
-            options=RunOptions(settings.device),
-        )
-    except Interrupted as stopped:
-        raise Interrupted(f"{stopped} The same command goes on.") from None
+    result, _, skipped = fit(
+        divided,
+        folder,
+        preset=settings.preset,
+        overrides=settings.overrides,
+        plan=FitPlan(ensemble=settings.ensemble, confidence=CONFIDENCE),
+        resume=True,
+        with_forest=False,
+        options=RunOptions(settings.device),
+    )
     store = GraphStore.open(folder / "data")
     several = result.get("members", [result])
     taken = [each["seconds"] for each in several]
