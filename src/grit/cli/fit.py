@@ -71,8 +71,9 @@ def fit(
     """Train a predictor on your own table of SMILES, and compare it with simple ones."""
     from functools import partial
 
-    from grit.cli.print_training import print_comparison, say_to, saying_how_to_go_on
+    from grit.cli.print_training import print_comparison
     from grit.cli.progress_bar import counting
+    from grit.cli.say import say_to, saying_how_to_go_on
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.datasets.tables.table import ReadOptions

@@ -46,8 +46,8 @@ def predict(
     For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
     each of them.
     """
-    from grit.cli.print_training import say_to, saying_how_to_go_on
     from grit.cli.progress_bar import counting
+    from grit.cli.say import say_to, saying_how_to_go_on
     from grit.datasets import DATASETS
     from grit.datasets import load as load_data
     from grit.datasets.tables.table import ReadOptions

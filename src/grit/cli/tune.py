@@ -73,9 +73,9 @@ def tune(
     """Look for the settings that suit a table of SMILES best; the result is a recipe for grit fit."""
     from functools import partial
 
-    from grit.cli.print_training import say_to, saying_how_to_go_on
     from grit.cli.print_tune import fit_command, print_tuned
     from grit.cli.progress_bar import counting
+    from grit.cli.say import say_to, saying_how_to_go_on
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.datasets.tables.table import ReadOptions
