@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from grit.batches.spec import BatchSpec
     from grit.datasets.registry import DATASETS
     from grit.encodings import ENCODINGS
-    from grit.encodings.rrwp import AddRRWP, rrwp
+    from grit.encodings.add_rrwp import AddRRWP
+    from grit.encodings.rrwp import rrwp
     from grit.errors import GritError
     from grit.graphs.packed import PackedGraphs
     from grit.graphs.pairs import Pairs, choose_pairs
@@ -43,7 +44,7 @@ __version__ = VERSION
 
 _HOME = {
     "ATTENTIONS": "grit.nn.attention",
-    "AddRRWP": "grit.encodings.rrwp",
+    "AddRRWP": "grit.encodings.add_rrwp",
     "BatchSpec": "grit.batches.spec",
     "DATASETS": "grit.datasets.registry",
     "ENCODINGS": "grit.encodings",

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from grit.batches.spec import BatchSpec
 from grit.encodings.rrwp import log_degree
@@ -18,6 +18,9 @@ from grit.graphs.packed import PackedGraphs
 from grit.graphs.pairs import Pairs, choose_pairs
 from grit.graphs.store import GraphStore
 from grit.graphs.tensor_tree import TensorTree, has_values
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,7 @@ class PairBatch(TensorTree):
     @classmethod
     def from_data_list(
         cls,
-        data_list: Sequence[Data],
+        data_list: Sequence["Data"],
         walk_steps: int = 21,
         *,
         encoding: str = "rrwp",
@@ -96,7 +99,7 @@ class PairBatch(TensorTree):
     @classmethod
     def from_pyg(
         cls,
-        batch: Data,
+        batch: "Data",
         walk_steps: int = 21,
         *,
         encoding: str = "rrwp",
@@ -151,7 +154,7 @@ class PairBatch(TensorTree):
         )
 
 
-def _with_stored_values(data_list: Sequence[Data], graphs: PackedGraphs, spec: BatchSpec) -> PairBatch:
+def _with_stored_values(data_list: Sequence["Data"], graphs: PackedGraphs, spec: BatchSpec) -> PairBatch:
     stored = stored_rrwp(data_list, graphs, spec.walk_steps) if spec.encoding == "rrwp" else None
     return _assemble(graphs, spec, stored)
 

@@ -16,7 +16,8 @@ def demo(
 
     from rich.console import Console
 
-    from grit.cli.print_training import print_comparison, say_to
+    from grit.cli.print_training import print_comparison
+    from grit.cli.say import say_to
     from grit.cli.training_progress import watching
     from grit.training.demo import MOLECULES, run_demo
 

@@ -28,8 +28,8 @@ def evaluate(
 ) -> None:
     """Measure a trained run on a split of its data, or on a labelled table, with bootstrap intervals."""
     from grit.cli.print_evaluation import print_measurement
-    from grit.cli.print_training import prediction_command, say_to
     from grit.cli.progress_bar import counting
+    from grit.cli.say import prediction_command, say_to
     from grit.datasets import load as load_data
     from grit.errors import GritError
     from grit.training.evaluate_run import default_place, evaluate_split, evaluate_table, unfinished, write_evaluated

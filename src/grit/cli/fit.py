@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import Compile, Device, Encoding, Json, Log, Plugins, Resume, Separator, Sheet, Workers
+from grit.cli.options import Compile, Decimal, Device, Encoding, Json, Log, Plugins, Resume, Separator, Sheet, Workers
 from grit.cli.table_options import (
     Balance,
     BatchSize,
@@ -15,6 +15,7 @@ from grit.cli.table_options import (
     Duplicates,
     Epochs,
     Features,
+    IgnoreCase,
     Overrides,
     Patience,
     Preset,
@@ -41,6 +42,7 @@ def fit(
     split: Split = "scaffold",
     standardise: Standardise = "none",
     duplicates: Duplicates = "keep",
+    ignore_case: IgnoreCase = False,
     features: Features = None,
     descriptors: Descriptors = None,
     weights: Weights = None,
@@ -48,6 +50,7 @@ def fit(
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    decimal: Decimal = None,
     preset: Preset = "default",
     epochs: Epochs = None,
     batch_size: BatchSize = None,
@@ -68,8 +71,9 @@ def fit(
     """Train a predictor on your own table of SMILES, and compare it with simple ones."""
     from functools import partial
 
-    from grit.cli.print_training import print_comparison, say_to, saying_how_to_go_on
+    from grit.cli.print_training import print_comparison
     from grit.cli.progress_bar import counting
+    from grit.cli.say import say_to, saying_how_to_go_on
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.datasets.tables.table import ReadOptions
@@ -90,10 +94,11 @@ def fit(
                 seed=seed,
                 standardise=standardise,
                 duplicates=duplicates,
+                ignore_case=ignore_case,
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,
-                options=ReadOptions(separator, encoding, sheet),
+                options=ReadOptions(separator, encoding, sheet, decimal),
             ),
             folder,
             preset=preset,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from grit.cli.options import Encoding, Plugins, Resume, Root, Separator, Sheet
+from grit.cli.options import Decimal, Encoding, Plugins, Resume, Root, Separator, Sheet
 
 
 def predict(
@@ -30,6 +30,7 @@ def predict(
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    decimal: Decimal = None,
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
@@ -45,8 +46,8 @@ def predict(
     For a store the column row is the number of each graph's row in its source, from 0; for nodes or edges there is a line for
     each of them.
     """
-    from grit.cli.print_training import say_to, saying_how_to_go_on
     from grit.cli.progress_bar import counting
+    from grit.cli.say import say_to, saying_how_to_go_on
     from grit.datasets import DATASETS
     from grit.datasets import load as load_data
     from grit.datasets.tables.table import ReadOptions
@@ -68,7 +69,7 @@ def predict(
                 out,
                 smiles=smiles,
                 confidence=confidence,
-                options=ReadOptions(separator, encoding, sheet),
+                options=ReadOptions(separator, encoding, sheet, decimal),
                 resume=resume,
                 processes=processes or None,
                 progress=progress,

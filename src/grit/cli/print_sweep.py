@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grit.cli.json_text import json_text
-from grit.cli.print_training import say_to
+from grit.cli.say import say_to
 from grit.cli.training_progress import watching
 from grit.errors import GritError, Interrupted
 from grit.graphs.store import GraphStore

@@ -1,8 +1,6 @@
 """What the commands around training print."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from math import isnan
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from grit.cli.json_text import json_text
+from grit.cli.say import prediction_command, say_plainly, say_to, saying_how_to_go_on
 from grit.cli.training_progress import watching
 from grit.datasets import load
-from grit.errors import GritError, Interrupted
+from grit.errors import GritError
 from grit.graphs.store import GraphStore
 from grit.recipe.config import Recipe
 from grit.training.fit import Comparison
@@ -21,25 +20,6 @@ from grit.training.initial_weights import InitPart
 from grit.training.run_list import model_name
 from grit.training.seeds import seeds_beside_paper
 from grit.training.train import RunOptions, train
-
-
-def say_to(quiet: bool) -> Callable[[str], None]:
-    """Where sentences go: the terminal, unless machines read."""
-    is_first = os.environ.get("RANK", "0") == "0"
-    return (lambda text: None) if quiet or not is_first else (lambda text: _plain(text))
-
-
-def _plain(text: str) -> None:
-    Console().print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def saying_how_to_go_on() -> Iterator[None]:
-    """Add to the message of a run that was stopped what the user does next."""
-    try:
-        yield
-    except Interrupted as error:
-        raise Interrupted(f"{error}\nGo on with the same command and --resume.") from None
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -101,21 +81,16 @@ def train_and_show(
     return result
 
 
-def prediction_command(run: Path, molecules: str | None, store: str | Path | None) -> str:
-    """How to predict with a run: molecules from a table, other graphs from a store."""
-    return f"grit predict {run} {'INPUT.csv' if molecules else store or 'STORE'} -o OUT.csv"
-
-
 def print_several(recipe: Recipe, results: list[dict[str, Any]], as_json: bool) -> None:
     """Mean and deviation of several seeds beside the paper's figure."""
     found = seeds_beside_paper(recipe, results)
     if as_json:
         print(json_text(found))
         return
-    _plain(f"{found['runs']} seeds: {found['metric']} {found['mean']:.4f} ± {found['sd']:.4f}")
+    say_plainly(f"{found['runs']} seeds: {found['metric']} {found['mean']:.4f} ± {found['sd']:.4f}")
     if "paper" in found:
         paper = found["paper"]
-        _plain(
+        say_plainly(
             f"the paper: {paper['mean']} ± {paper['sd']} ({paper['runs']} seeds); one-tailed t-test that these runs are better: "
             f"p = {found['p_better_than_paper']:.3g}"
         )
@@ -140,7 +115,7 @@ def print_comparison(metric: str, found: Comparison, name: str = "GRIT") -> None
     for row in (found.tested or {}).values():
         ahead, own = row["model_minus_this"], row["average"].get(metric)
         if own is not None and not isnan(ahead["p"]):
-            _plain(
+            say_plainly(
                 f"{row['title']}: {metric} {own['value']:.4f} ({own['low']:.4f} to {own['high']:.4f}); {name} minus this "
                 f"{ahead['value']:+.4f} ({ahead['low']:+.4f} to {ahead['high']:+.4f}), p = {ahead['p']:.2g} (paired bootstrap)"
             )

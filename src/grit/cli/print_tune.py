@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grit.cli.json_text import json_text
-from grit.cli.print_training import say_to
+from grit.cli.say import say_to
 from grit.training.tune import TuneResult
 from grit.training.tune_study import TuneTrial
 

@@ -35,7 +35,8 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a recipe, and test it at the epoch that is best on validation."""
-    from grit.cli.print_training import parse_seeds, print_several, say_to, train_and_show
+    from grit.cli.print_training import parse_seeds, print_several, train_and_show
+    from grit.cli.say import say_to
     from grit.errors import GritError
     from grit.recipe.load import load_recipe, load_saved_recipe, scale_warmup
     from grit.recipe.load import recipes as names

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from grit.cli.options import Compile, Device, Encoding, Json, Plugins, Resume, Separator, Sheet, Workers
+from grit.cli.options import Compile, Decimal, Device, Encoding, Json, Plugins, Resume, Separator, Sheet, Workers
 from grit.cli.table_options import (
     Balance,
     BatchSize,
@@ -14,6 +14,7 @@ from grit.cli.table_options import (
     Duplicates,
     Epochs,
     Features,
+    IgnoreCase,
     Overrides,
     Patience,
     Preset,
@@ -47,6 +48,7 @@ def tune(
     split: Split = "scaffold",
     standardise: Standardise = "none",
     duplicates: Duplicates = "keep",
+    ignore_case: IgnoreCase = False,
     features: Features = None,
     descriptors: Descriptors = None,
     weights: Weights = None,
@@ -54,6 +56,7 @@ def tune(
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    decimal: Decimal = None,
     preset: Preset = "default",
     epochs: Epochs = None,
     batch_size: BatchSize = None,
@@ -70,9 +73,9 @@ def tune(
     """Look for the settings that suit a table of SMILES best; the result is a recipe for grit fit."""
     from functools import partial
 
-    from grit.cli.print_training import say_to, saying_how_to_go_on
     from grit.cli.print_tune import fit_command, print_tuned
     from grit.cli.progress_bar import counting
+    from grit.cli.say import say_to, saying_how_to_go_on
     from grit.cli.training_progress import watching
     from grit.datasets.own.molecule_tables import MoleculeTable
     from grit.datasets.tables.table import ReadOptions
@@ -92,10 +95,11 @@ def tune(
                 seed=seed,
                 standardise=standardise,
                 duplicates=duplicates,
+                ignore_case=ignore_case,
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,
-                options=ReadOptions(separator, encoding, sheet),
+                options=ReadOptions(separator, encoding, sheet, decimal),
             ),
             folder,
             trials=trials,

@@ -7,18 +7,20 @@ Shape letters: N nodes of the batch, P pairs, Q stored pairs, K walk steps.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Data
 
 from grit.encodings.encoding import Encoding
 from grit.encodings.rrwp import WalkMatrix, log_degree, walk_matrix
 from grit.errors import GritError
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.pairs import Pairs
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 _NAMES = ("rrwp", "rrwp_index", "rrwp_val", "log_deg")
 
@@ -41,7 +43,7 @@ class StoredRRWP(NamedTuple):
     log_degree: Tensor
 
 
-def stored_rrwp(data_list: Sequence[Data], graphs: PackedGraphs, walk_steps: int) -> StoredRRWP | None:
+def stored_rrwp(data_list: Sequence["Data"], graphs: PackedGraphs, walk_steps: int) -> StoredRRWP | None:
     """What these graphs carry; None if some have nothing, or other walk_steps.
 
     Args:
@@ -89,7 +91,7 @@ def _refuse(where: str, why: str) -> NoReturn:
     )
 
 
-def _check_shapes(where: str, data: Data) -> None:
+def _check_shapes(where: str, data: "Data") -> None:
     n = int(data.num_nodes)
     for name in _NAMES:
         if not isinstance(data[name], Tensor) or data[name].is_floating_point() == (name == "rrwp_index"):

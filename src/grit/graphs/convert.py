@@ -1,29 +1,42 @@
 """From PyG: a list of ``Data``, or a ``Batch``, to `PackedGraphs`."""
 
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from grit.errors import GritError
 from grit.graphs.chunk import Array, GraphChunk
 from grit.graphs.packed import PackedGraphs, offsets
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
 _INTEGER = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
-def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
+def is_graph(item: object) -> TypeGuard["Data"]:
+    """Whether it is a graph of PyG. PyG, which takes longer to load than a prediction, is not loaded for this."""
+    if "torch_geometric.data" not in sys.modules:  # there is no graph of a library that nobody has loaded
+        return False
+    from torch_geometric.data import Data
+
+    return isinstance(item, Data)
+
+
+def on_cpu(data_list: Sequence["Data"]) -> tuple[list["Data"], torch.device]:
     """The graphs in main memory, where batches are put together, and the device that they came from."""
-    if isinstance(data_list, Data):
+    if is_graph(data_list):
         raise GritError("expected a list of graphs, got a single one. Write [data] instead of data.")
     if not isinstance(data_list, Sequence):
         raise GritError(f"expected a list of graphs, got {type(data_list).__name__}.")
     if len(data_list) == 0:
         raise GritError("the list of graphs is empty; a batch needs at least one graph.")
     for g, data in enumerate(data_list):
-        if not isinstance(data, Data):
+        if not is_graph(data):
             raise GritError(f"graph {g}: expected a torch_geometric.data.Data, got {type(data).__name__}.")
     device = next(
         (data.edge_index.device for data in data_list if isinstance(data.edge_index, Tensor)), torch.device("cpu")
@@ -31,7 +44,7 @@ def on_cpu(data_list: Sequence[Data]) -> tuple[list[Data], torch.device]:
     return (list(data_list) if device.type == "cpu" else [data.cpu() for data in data_list]), device
 
 
-def pack(data_list: Sequence[Data]) -> PackedGraphs:
+def pack(data_list: Sequence["Data"]) -> PackedGraphs:
     """Lay PyG graphs end to end.
 
     Read from each graph: ``x`` (n,) or (n, F), ``edge_index`` (2, E), ``edge_attr`` (E,) or (E, F), ``edge_weight`` (E,) or
@@ -67,11 +80,13 @@ def pack(data_list: Sequence[Data]) -> PackedGraphs:
     )
 
 
-def pack_batch(batch: Data) -> PackedGraphs:
+def pack_batch(batch: "Data") -> PackedGraphs:
     """The same for a PyG ``Batch``, or a ``Data`` with a ``batch`` vector, whose tensors are concatenated already.
 
     A ``Data`` without that vector is a single graph.
     """
+    from torch_geometric.data import Batch
+
     graph_of_node = _optional(batch, "batch")
     if graph_of_node is None:
         if isinstance(batch, Batch):
@@ -142,17 +157,17 @@ def _check_target_rows(targets: list[Tensor | None], nodes: list[int]) -> None:
         )
 
 
-def _optional(data: Data, name: str) -> Tensor | None:
+def _optional(data: "Data", name: str) -> Tensor | None:
     return data[name] if name in data else None
 
 
-def _num_nodes(g: int, data: Data) -> int:
+def _num_nodes(g: int, data: "Data") -> int:
     if data.num_nodes is None:
         raise GritError(f"graph {g}: neither x nor num_nodes says how many nodes it has. Set data.num_nodes.")
     return int(data.num_nodes)
 
 
-def _edge_index(g: int, data: Data) -> Tensor:
+def _edge_index(g: int, data: "Data") -> Tensor:
     index = data.edge_index
     if index is None:
         raise GritError(

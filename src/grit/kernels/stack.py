@@ -7,6 +7,9 @@ Shape letters: N nodes of the batch, P node pairs, H heads, C channels per head,
 """
 
 import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -140,8 +143,7 @@ def _empty(x: Tensor, pair: Tensor, layers: int, options: StackOptions, keep: bo
     )
 
 
-@torch.library.custom_op("grit::layer_stack", mutates_args=(), device_types="cpu")
-def layer_stack(
+def _layer_stack(
     x: Tensor,
     pair: Tensor,
     log_degree: Tensor,
@@ -181,6 +183,23 @@ def layer_stack(
     call.set(x_out=out.x, pair_out=out.pair, mean=out.mean, variance=out.variance)
     _run(call, "grit_stack_forward")
     return tuple(out)  # type: ignore[return-value]
+
+
+layer_stack = torch.library.custom_op("grit::layer_stack", _layer_stack, mutates_args=(), device_types=())
+
+
+@cache
+def _untraced_layer_stack() -> Callable[..., Any]:
+    untraced: Callable[..., Any] = torch.compiler.disable(_layer_stack)  # type: ignore[no-untyped-call]
+    return untraced
+
+
+def _layer_stack_on_cpu(*arguments: Any) -> Any:
+    """The kernel. Nobody traces it where TorchDynamo was never loaded: loading it takes longer than most predictions."""
+    return (_untraced_layer_stack() if "torch._dynamo" in sys.modules else _layer_stack)(*arguments)
+
+
+torch.library.impl("grit::layer_stack", "cpu", _layer_stack_on_cpu)
 
 
 @layer_stack.register_fake

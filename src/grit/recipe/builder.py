@@ -1,12 +1,11 @@
 """From a recipe to a model, its batches and its optimizer."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from torch_geometric.data import Data
 
 from grit.batches.pair_batch import PairBatch
 from grit.datasets import load_schema
@@ -19,8 +18,11 @@ from grit.nn.graph_features import check_reads_features
 from grit.recipe.config import Recipe, TrainConfig
 from grit.recipe.model_config import wanted_statistics
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
-def build_batch(recipe: Recipe, data_list: Sequence[Data]) -> PairBatch:
+
+def build_batch(recipe: Recipe, data_list: Sequence["Data"]) -> PairBatch:
     """A batch of PyG graphs as a recipe's model reads it: its encoding, its walk_steps, its pairs."""
     return PairBatch.from_data_list(data_list, **vars(recipe.batch_spec()))
 

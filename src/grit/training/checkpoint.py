@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from grit.errors import GritError
 from grit.files.ordinary_file import check_ordinary
@@ -96,6 +96,20 @@ def read_last(path: Path) -> tuple[Checkpoint, str | None]:
         if not previous(path).exists():
             raise
         return read_checkpoint(previous(path)), f"{error} The one before is used."
+
+
+def load_weights(network: nn.Module, weights: dict[str, Tensor], where: str) -> None:
+    """Load a state dict; an error that lists what does not fit."""
+    wanted = {name: value.shape for name, value in network.state_dict().items()}
+    missing, unexpected = sorted(wanted.keys() - weights.keys()), sorted(weights.keys() - wanted.keys())
+    wrong = sorted(name for name in wanted.keys() & weights.keys() if wanted[name] != weights[name].shape)
+    if missing or unexpected or wrong:
+        parts = [("missing", missing), ("unexpected", unexpected), ("of another shape", wrong)]
+        listed = "; ".join(
+            f"{what}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for what, names in parts if names
+        )
+        raise GritError(f"the weights in {where!r} are of another model ({listed}).")
+    network.load_state_dict(weights)
 
 
 def rng_tensors() -> dict[str, Tensor]:

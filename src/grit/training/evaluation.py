@@ -1,11 +1,11 @@
 """Predictions over a whole split, gathered exactly from all processes, and their metrics."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
 from torch import nn
 
 from grit.batches.loader import Loader
@@ -13,6 +13,9 @@ from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
 from grit.graphs.chunk import Array
 from grit.learning.task import Task
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, task: Task, loader: Loader, fabric: Fabric) -> Evaluation:
+def evaluate(model: nn.Module, task: Task, loader: Loader, fabric: "Fabric") -> Evaluation:
     """Predict every graph of ``loader`` once, shared among the processes, and measure.
 
     Raises:

@@ -28,7 +28,7 @@ from grit.learning.task import Task
 from grit.nn.graph_features import fit_features
 from grit.recipe.builder import build_model, build_optimizer
 from grit.recipe.config import Recipe
-from grit.training.checkpoint import read_checkpoint, read_last, rng_tensors, set_rng, write_checkpoint
+from grit.training.checkpoint import load_weights, read_checkpoint, read_last, rng_tensors, set_rng, write_checkpoint
 from grit.training.evaluation import evaluate
 from grit.training.run_folder import INIT, RunData, RunFolder
 
@@ -414,17 +414,3 @@ class TrainingLoop:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def load_weights(network: nn.Module, weights: dict[str, Tensor], where: str) -> None:
-    """Load a state dict; an error that lists what does not fit."""
-    wanted = {name: value.shape for name, value in network.state_dict().items()}
-    missing, unexpected = sorted(wanted.keys() - weights.keys()), sorted(weights.keys() - wanted.keys())
-    wrong = sorted(name for name in wanted.keys() & weights.keys() if wanted[name] != weights[name].shape)
-    if missing or unexpected or wrong:
-        parts = [("missing", missing), ("unexpected", unexpected), ("of another shape", wrong)]
-        listed = "; ".join(
-            f"{what}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for what, names in parts if names
-        )
-        raise GritError(f"the weights in {where!r} are of another model ({listed}).")
-    network.load_state_dict(weights)

@@ -4,12 +4,11 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from grit.batches.loader import Loader
 from grit.batches.pair_batch import PairBatch
@@ -18,7 +17,7 @@ from grit.datasets.molecules.smiles import MAX_ATOMS, why_no_smiles
 from grit.datasets.pipeline.featurise_rows import ROWS_PER_PIECE, Featurise, MoleculeRow, Piece, batched
 from grit.errors import GritError, shown
 from grit.graphs.chunk import Array
-from grit.graphs.convert import pack, pack_chunk
+from grit.graphs.convert import is_graph, pack, pack_chunk
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.store import GraphStore
 from grit.learning.task import Task
@@ -26,16 +25,18 @@ from grit.models.grit import Grit
 from grit.recipe.builder import build_model
 from grit.recipe.config import Recipe
 from grit.training.calibration import Calibration, read_calibration, with_intervals, with_temperature
-from grit.training.checkpoint import previous, read_checkpoint, read_last
+from grit.training.checkpoint import load_weights, previous, read_checkpoint, read_last
 from grit.training.conformal import check_confidence
 from grit.training.device import check_device
 from grit.training.evaluation import predict_batch
 from grit.training.fit_folder import fitted_models
-from grit.training.loop import load_weights
 from grit.training.neighbours import Neighbours, read_neighbours
 from grit.training.output_columns import class_numbers, prediction_columns
 from grit.training.predictions import Predictions, joined, spread_out
 from grit.training.run_folder import RunData, RunFolder
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class Trained(NamedTuple):
@@ -156,7 +157,7 @@ class Predictor:
         """Names of the classes; empty for regression and several labels."""
         return self.data.task.classes
 
-    def predict(self, items: Sequence[str] | Sequence[Data]) -> Any:
+    def predict(self, items: Sequence[str] | Sequence["Data"]) -> Any:
         """Numbers in the targets' own units, or probabilities.
 
         Args:
@@ -191,13 +192,13 @@ class Predictor:
             raise GritError("there is nothing to predict: the list is empty.")
         return joined(parts)
 
-    def predict_classes(self, items: Sequence[str] | Sequence[Data]) -> list[str]:
+    def predict_classes(self, items: Sequence[str] | Sequence["Data"]) -> list[str]:
         """Name of the likeliest class of each graph."""
         if not self.classes or self.data.graphs.level != "graph":
             raise GritError("predict_classes is for graphs of one of several classes.")
         return [self.classes[number] for number in class_numbers(self.predict(items))]
 
-    def embed(self, items: Sequence[str] | Sequence[Data]) -> Any:
+    def embed(self, items: Sequence[str] | Sequence["Data"]) -> Any:
         """The representation that the head reads, (n, D) for graphs, NaN for unreadable SMILES."""
         network = self.network
         if not isinstance(network, Grit):
@@ -355,8 +356,8 @@ class Predictor:
             yield graphs.part(int(part[0]), int(part[-1]) + 1)
 
     @torch.no_grad()
-    def _apply(self, items: Sequence[str] | Sequence[Data], function: Callable[[PairBatch], Array]) -> Any:
-        if isinstance(items, str | Data):
+    def _apply(self, items: Sequence[str] | Sequence["Data"], function: Callable[[PairBatch], Array]) -> Any:
+        if isinstance(items, str) or is_graph(items):
             raise GritError("expected a list of SMILES or of graphs, got a single one: write [item].")
         if len(items) == 0:
             raise GritError("there is nothing to predict: the list is empty.")
@@ -410,7 +411,7 @@ def are_graphs(items: Sequence[object], place: str) -> bool:
         items: SMILES, or PyG graphs.
         place: How the message names an entry; ``{}`` stands for its number, from 0.
     """
-    others = [(number, item) for number, item in enumerate(items) if not isinstance(item, Data)]
+    others = [(number, item) for number, item in enumerate(items) if not is_graph(item)]
     if others and len(others) < len(items):
         number, item = others[0]
         raise GritError(

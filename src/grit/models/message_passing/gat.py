@@ -10,12 +10,11 @@ Messages follow the direction of the edges. Self-loops count as edges and none a
 Shape letters: N nodes of the batch, H heads, C channels per head, D = H*C.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GATv2Conv
 
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import LayerStack, Pooling, ResidualLayer
@@ -60,6 +59,8 @@ class Gat(LayerStack):
         dropout: Dropout = 0.0,
         pooling: Pooling = "mean",
     ) -> None:
+        from torch_geometric.nn import GATConv
+
         layers = _layers(GATConv, num_layers, hidden_dim, num_heads, dropout)
         super().__init__(schema, hidden_dim, layers, pooling=pooling)
 
@@ -85,6 +86,8 @@ class GatV2(LayerStack):
         dropout: Dropout = 0.0,
         pooling: Pooling = "mean",
     ) -> None:
+        from torch_geometric.nn import GATv2Conv
+
         layers = _layers(GATv2Conv, num_layers, hidden_dim, num_heads, dropout)
         super().__init__(schema, hidden_dim, layers, pooling=pooling)
 
@@ -95,7 +98,7 @@ def check_gat(options: Mapping[str, Any]) -> None:
 
 
 def _layers(
-    conv: type[GATConv] | type[GATv2Conv], num_layers: int, hidden_dim: int, num_heads: int, dropout: float
+    conv: Callable[..., nn.Module], num_layers: int, hidden_dim: int, num_heads: int, dropout: float
 ) -> list[nn.Module]:
     layers: list[nn.Module] = []
     for heads in [num_heads] * (num_layers - 1) + [1]:

@@ -12,11 +12,9 @@ Shape letters: N nodes of the batch, E edges, D channels.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GCNConv
-from torch_geometric.utils import scatter
 
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import LayerStack, Pooling, ResidualLayer
+from grit.models.blocks import LayerStack, Pooling, ResidualLayer, mean_at
 from grit.nn.norm import BatchNorm
 from grit.options import Dropout, Layers, Width
 
@@ -31,8 +29,7 @@ class MeanConv(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Pass messages: (N, D) -> (N, D)."""
         source, target = edge_index
-        mean = scatter(x[source], target, dim=0, dim_size=x.shape[0], reduce="mean")  # (N, D)
-        mixed: Tensor = self.linear(mean)
+        mixed: Tensor = self.linear(mean_at(x[source], target, x.shape[0]))
         return mixed
 
 
@@ -65,6 +62,8 @@ class SymmetricLayer(nn.Module):
     """x_i <- ReLU(BatchNorm(W Σ_j x_j / √(d_i d_j))), scaled to length 1; j runs over i and its neighbours, d counts them."""
 
     def __init__(self, hidden_dim: int, dropout: float) -> None:
+        from torch_geometric.nn import GCNConv
+
         super().__init__()
         self.conv = GCNConv(hidden_dim, hidden_dim, bias=False)
         self.norm = BatchNorm(hidden_dim)

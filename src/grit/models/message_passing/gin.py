@@ -6,7 +6,6 @@ Shape letters: N nodes of the batch, B graphs, D channels, T targets.
 """
 
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
@@ -37,6 +36,8 @@ class Gin(nn.Module):
         dropout: Dropout = 0.0,
         pooling: Pooling = "sum",
     ) -> None:
+        from torch_geometric.nn import GINConv
+
         super().__init__()
         self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim)
         self.layers = nn.ModuleList(

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.encodings.structures import Structure
@@ -95,6 +94,8 @@ class GinAkLayer(nn.Module):
     def __init__(
         self, *, hidden_dim: int, num_hops: int, hop_dim: int, inner_layers: int, mlp_layers: int, dropout: float
     ) -> None:
+        from torch_geometric.nn import GINEConv
+
         super().__init__()
         inner_dim = hidden_dim + hop_dim
         self.hop = nn.Embedding(num_hops + 1, hop_dim)

@@ -10,7 +10,6 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
@@ -48,6 +47,8 @@ class Gine(nn.Module):
         learn_epsilon: bool = True,
         head_layers: Layers = 3,
     ) -> None:
+        from torch_geometric.nn import GINEConv
+
         super().__init__()
         self.node = FEATURE_ENCODERS[schema.node.kind](schema.node, hidden_dim)
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)

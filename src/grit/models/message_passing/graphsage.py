@@ -9,7 +9,6 @@ Shape letters: N nodes of the batch, D channels.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import SAGEConv
 
 from grit.graphs.schema import GraphSchema
 from grit.models.blocks import LayerStack, Pooling
@@ -21,6 +20,8 @@ class SageLayer(nn.Module):
     """x_i <- x_i + BatchNorm(ReLU(normalise(W [x_i ‖ max_{j -> i} ReLU(V x_j + c)] + b))); 0 for the maximum of none."""
 
     def __init__(self, hidden_dim: int, dropout: float) -> None:
+        from torch_geometric.nn import SAGEConv
+
         super().__init__()
         self.conv = SAGEConv(hidden_dim, hidden_dim, aggr="max", project=True, normalize=True)
         self.norm = BatchNorm(hidden_dim)

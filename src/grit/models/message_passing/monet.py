@@ -8,11 +8,10 @@ Shape letters: N nodes of the batch, E edges, D channels, K kernels, U = 2 coord
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import degree, scatter
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import LayerStack, Pooling
+from grit.models.blocks import LayerStack, Pooling, count_at, sum_at
 from grit.nn.norm import BatchNorm
 from grit.options import Dropout, Layers, Width
 
@@ -21,7 +20,7 @@ _COORDINATES = 2
 
 def degree_coordinates(edge_index: Tensor, num_nodes: int, dtype: torch.dtype) -> Tensor:
     """(1/√(d_j + 1), 1/√(d_i + 1)) of each edge j -> i, d the in-degree: (E, 2)."""
-    scale: Tensor = (degree(edge_index[1], num_nodes, dtype=dtype) + 1).rsqrt()  # (N,)
+    scale = (count_at(edge_index[1], num_nodes, dtype) + 1).rsqrt()  # (N,)
     return scale[edge_index].t()
 
 
@@ -57,7 +56,7 @@ class MoNetLayer(nn.Module):
         source, target = edge_index
         values = self.linear(x).view(x.shape[0], -1, x.shape[1])  # (N, K, D)
         messages = torch.einsum("ek,ekd->ed", self.weights(edge), values[source])  # (E, D)
-        mixed = scatter(messages, target, dim=0, dim_size=x.shape[0])  # (N, D)
+        mixed = sum_at(messages, target, x.shape[0])  # (N, D)
         x = x + torch.relu(self.norm(mixed)) + self.bias
         return F.dropout(x, self.dropout, self.training)
 

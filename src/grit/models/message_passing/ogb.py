@@ -8,11 +8,9 @@ Shape letters: N nodes of the batch, E edges, B graphs, D channels, T targets.
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GINEConv
-from torch_geometric.utils import degree, scatter
 
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import OgbStack
+from grit.models.blocks import OgbStack, count_at, sum_at
 from grit.models.message_passing.gin import isomorphism_mlp
 from grit.nn.stem import FEATURE_ENCODERS
 
@@ -35,10 +33,10 @@ class OgbGcnConv(nn.Module):
         """Pass messages: (N, D) -> (N, D)."""
         source, target = edge_index
         x = self.linear(x)
-        count = (degree(source, x.shape[0], dtype=x.dtype) + 1).unsqueeze(1)  # (N, 1)
+        count = (count_at(source, x.shape[0], x.dtype) + 1).unsqueeze(1)  # (N, 1)
         weight = (count[source] * count[target]).rsqrt()  # (E, 1)
         messages = weight * torch.relu(x[source] + self.edge(edge_attr))  # (E, D)
-        heard = scatter(messages, target, dim=0, dim_size=x.shape[0])
+        heard = sum_at(messages, target, x.shape[0])
         mixed: Tensor = heard + torch.relu(x + self.root) / count
         return mixed
 
@@ -52,6 +50,8 @@ class OgbGinConv(nn.Module):
     """
 
     def __init__(self, schema: GraphSchema, hidden_dim: int) -> None:
+        from torch_geometric.nn import GINEConv
+
         super().__init__()
         self.conv = GINEConv(isomorphism_mlp(hidden_dim), train_eps=True)
         self.edge = FEATURE_ENCODERS[schema.edge.kind](schema.edge, hidden_dim)

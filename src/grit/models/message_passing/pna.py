@@ -12,12 +12,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import degree, scatter
 
 from grit.batches.pair_batch import PairBatch
 from grit.errors import GritError
 from grit.graphs.schema import GraphSchema
-from grit.models.blocks import Output, Pooling
+from grit.models.blocks import Output, Pooling, count_at, max_at, mean_at, min_at
 from grit.nn.norm import BatchNorm
 from grit.nn.stem import FEATURE_ENCODERS
 from grit.options import Dropout, Layers, Width
@@ -43,11 +42,9 @@ def principal_aggregation(messages: Tensor, target: Tensor, num_nodes: int, delt
         num_nodes: N.
         delta: δ of `mean_log_degree`.
     """
-    mean, largest, smallest, mean_square = (
-        scatter(values, target, dim=0, dim_size=num_nodes, reduce=how)
-        for values, how in ((messages, "mean"), (messages, "max"), (messages, "min"), (messages.square(), "mean"))
-    )
-    count = degree(target, num_nodes, dtype=messages.dtype).view(-1, 1, 1)  # (N, 1, 1)
+    mean, largest, smallest = (at(messages, target, num_nodes) for at in (mean_at, max_at, min_at))
+    mean_square = mean_at(messages.square(), target, num_nodes)
+    count = count_at(target, num_nodes, messages.dtype).view(-1, 1, 1)  # (N, 1, 1)
     deviation = (torch.relu(mean_square - mean.square()) + _EPSILON).sqrt() * (count > 0)
     found = torch.cat([mean, largest, smallest, deviation], -1)  # (N, H, 4C)
     scale = torch.log(count.clamp(min=1) + 1) / delta

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import offsets
@@ -51,6 +50,8 @@ class SignNet(nn.Module):
         num_heads: Width = 4,
         attention_dropout: Dropout = 0.1,
     ) -> None:
+        from torch_geometric.nn import GINEConv
+
         super().__init__()
         check_heads(hidden_dim, num_heads)
         self.walk_steps = walk_steps

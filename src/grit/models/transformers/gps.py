@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GINEConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.schema import GraphSchema
@@ -27,6 +26,8 @@ class GineLayer(nn.Module):
     """x_i <- x_i + MLP(x_i + Σ_j ReLU(x_j + e_ji)); edges stay as they are. Arguments as those of `GatedGcnLayer`."""
 
     def __init__(self, hidden_dim: int, *, dropout: float = 0.0, activation: str = "relu") -> None:
+        from torch_geometric.nn import GINEConv
+
         super().__init__()
         self.dropout = dropout
         self.conv = GINEConv(_Mlp(hidden_dim, hidden_dim, activation))

@@ -5,7 +5,6 @@ Shape letters: N nodes of the batch, M members of all subgraphs, D channels.
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import PNAConv
 
 from grit.batches.pair_batch import PairBatch
 from grit.models.blocks import FewRowsNorm
@@ -65,6 +64,8 @@ EXTRACTORS: dict[str, type[nn.Module]] = {"subgraph": SubgraphExtractor, "subtre
 
 
 def _pna_layers(dim: int, num_layers: int, towers: int, edge_dim: int | None) -> nn.ModuleList:
+    from torch_geometric.nn import PNAConv
+
     return nn.ModuleList(
         PNAConv(
             dim,

@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import to_dense_batch
 
 from grit.batches.pair_batch import PairBatch
 from grit.graphs.packed import PackedGraphs
 from grit.graphs.schema import GraphSchema
+from grit.models.blocks import Grid
 from grit.models.transformers.tokengt_layer import TokenGtLayer
 from grit.nn.graph_features import JoinFeatures
 from grit.nn.stem import FEATURE_ENCODERS
@@ -76,9 +76,10 @@ class TokenGt(nn.Module, ABC):
         graphs = batch.graphs
         x, graph_of_token = self.tokens(batch)  # (M, D), (M,)
         order = torch.argsort(graph_of_token, stable=True)
-        x, mask = to_dense_batch(self.stem(x[order]), graph_of_token[order], batch_size=batch.num_graphs)  # (B, L, D)
+        grid = Grid(torch.bincount(graph_of_token, minlength=batch.num_graphs))
+        x = grid.spread(self.stem(x[order]))  # (B, L, D)
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, grid.occupied)
         place = torch.arange(graphs.num_nodes, device=x.device) - graphs.node_ptr[graphs.graph_of_node] + _SPECIAL
         chosen = x[graphs.graph_of_node, place] if self.level == "node" else x[:, 0]
         predicted: Tensor = self.head(self.joined(chosen, batch))
@@ -104,14 +105,15 @@ def orthonormal(drawn: Tensor, graphs: PackedGraphs) -> Tensor:
     A graph of n nodes gets n rows of an orthogonal n x n matrix and zeros behind them. If n is more than d, these are d of its
     columns, with rows of length 1.
     """
-    dense, mask = to_dense_batch(drawn, graphs.graph_of_node)  # (B, n, d)
+    grid = Grid(graphs.nodes_per_graph)
+    dense = grid.spread(drawn)  # (B, n, d)
     width = min(dense.shape[1], dense.shape[2])
     # Rows and columns beyond a graph's size are zero and stay zero in the columns before them: no graph sees another's size.
     used = torch.arange(width, device=drawn.device) < graphs.nodes_per_graph.unsqueeze(1)  # (B, width)
     q, r = torch.linalg.qr(dense[:, :, :width] * used.unsqueeze(1))  # (B, n, width)
     # Only with positive numbers on the diagonal of r is q uniform; the decomposition is free to choose their signs.
     sign = torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1.0, 1.0).to(q.dtype) * used
-    rows = (q * sign.unsqueeze(1))[mask]  # (N, width)
+    rows = grid.collect(q * sign.unsqueeze(1))  # (N, width)
     return F.normalize(F.pad(rows, (0, drawn.shape[1] - width)), dim=1)
 
 
