@@ -70,7 +70,7 @@ class TestInference:
         assert infer_targets([labels, facts("k", "1", "0")]).task.kind == "multilabel"
         both = infer_targets([numbers, labels])
         assert both.task.kind == "regression"
-        assert "with --task mixed l, of 0 and 1 alone, would be classes" in both.why
+        assert "with --task mixed l, of two whole numbers alone, would be classes" in both.why
         asked = infer_targets([numbers, labels], "mixed").task
         assert [part.kind for part in asked.parts] == ["regression", "binary"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from grit.cli.json_text import json_text
-from grit.cli.options import Compile, Device, Encoding, Json, Log, Plugins, Resume, Separator, Sheet, Workers
+from grit.cli.options import Compile, Decimal, Device, Encoding, Json, Log, Plugins, Resume, Separator, Sheet, Workers
 from grit.cli.table_options import (
     Balance,
     BatchSize,
@@ -15,6 +15,7 @@ from grit.cli.table_options import (
     Duplicates,
     Epochs,
     Features,
+    IgnoreCase,
     Overrides,
     Patience,
     Preset,
@@ -41,6 +42,7 @@ def fit(
     split: Split = "scaffold",
     standardise: Standardise = "none",
     duplicates: Duplicates = "keep",
+    ignore_case: IgnoreCase = False,
     features: Features = None,
     descriptors: Descriptors = None,
     weights: Weights = None,
@@ -48,6 +50,7 @@ def fit(
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    decimal: Decimal = None,
     preset: Preset = "default",
     epochs: Epochs = None,
     batch_size: BatchSize = None,
@@ -91,10 +94,11 @@ def fit(
                 seed=seed,
                 standardise=standardise,
                 duplicates=duplicates,
+                ignore_case=ignore_case,
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,
-                options=ReadOptions(separator, encoding, sheet),
+                options=ReadOptions(separator, encoding, sheet, decimal),
             ),
             folder,
             preset=preset,

@@ -43,6 +43,7 @@ Separator = Annotated[
 ]
 Encoding = Annotated[str | None, typer.Option(help="Of a text table: utf-8, cp1252 ... [default: recognised]")]
 Sheet = Annotated[str | None, typer.Option(help="Of an Excel workbook: name or number [default: the first]")]
+Decimal = Annotated[str | None, typer.Option(help="Of numbers in a text table: comma or point [default: recognised]")]
 Compile = Annotated[bool, typer.Option("--compile", help="Use torch.compile.")]
 Log = Annotated[
     list[str] | None,

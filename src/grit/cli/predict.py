@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from grit.cli.options import Encoding, Plugins, Resume, Root, Separator, Sheet
+from grit.cli.options import Decimal, Encoding, Plugins, Resume, Root, Separator, Sheet
 
 
 def predict(
@@ -30,6 +30,7 @@ def predict(
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    decimal: Decimal = None,
     processes: Annotated[int, typer.Option(min=0, help="0: one per processor.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda ...")] = "cpu",
     root: Root = None,
@@ -68,7 +69,7 @@ def predict(
                 out,
                 smiles=smiles,
                 confidence=confidence,
-                options=ReadOptions(separator, encoding, sheet),
+                options=ReadOptions(separator, encoding, sheet, decimal),
                 resume=resume,
                 processes=processes or None,
                 progress=progress,

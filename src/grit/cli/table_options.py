@@ -21,6 +21,7 @@ Standardise = Annotated[
 Duplicates = Annotated[
     str, typer.Option(help="Rows with the same molecule: keep all, merge into one, drop all but the first, or error.")
 ]
+IgnoreCase = Annotated[bool, typer.Option("--ignore-case", help="Classes that differ only in case or spaces are one.")]
 Features = Annotated[
     list[str] | None, typer.Option(help="Column of numbers that the model reads, too; several times for several.")
 ]

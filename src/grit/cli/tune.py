@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from grit.cli.options import Compile, Device, Encoding, Json, Plugins, Resume, Separator, Sheet, Workers
+from grit.cli.options import Compile, Decimal, Device, Encoding, Json, Plugins, Resume, Separator, Sheet, Workers
 from grit.cli.table_options import (
     Balance,
     BatchSize,
@@ -14,6 +14,7 @@ from grit.cli.table_options import (
     Duplicates,
     Epochs,
     Features,
+    IgnoreCase,
     Overrides,
     Patience,
     Preset,
@@ -47,6 +48,7 @@ def tune(
     split: Split = "scaffold",
     standardise: Standardise = "none",
     duplicates: Duplicates = "keep",
+    ignore_case: IgnoreCase = False,
     features: Features = None,
     descriptors: Descriptors = None,
     weights: Weights = None,
@@ -54,6 +56,7 @@ def tune(
     separator: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    decimal: Decimal = None,
     preset: Preset = "default",
     epochs: Epochs = None,
     batch_size: BatchSize = None,
@@ -92,10 +95,11 @@ def tune(
                 seed=seed,
                 standardise=standardise,
                 duplicates=duplicates,
+                ignore_case=ignore_case,
                 features=features or (),
                 descriptors=descriptors or (),
                 weights=weights,
-                options=ReadOptions(separator, encoding, sheet),
+                options=ReadOptions(separator, encoding, sheet, decimal),
             ),
             folder,
             trials=trials,

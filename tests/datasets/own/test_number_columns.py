@@ -119,7 +119,7 @@ class TestTables:
 
     @pytest.mark.parametrize(("cell", "message"), [("", "all its cells are blank"), ("red", "for example 'red'")])
     def test_a_column_without_numbers_is_refused(self, tmp_path, cell, message):
-        path = write(tmp_path / "a.csv", *(f"{each},1.5,{cell},1,1" for each in SMILES))
+        path = write(tmp_path / "a.csv", *(f"{each},{number}.5,{cell},1,1" for number, each in enumerate(SMILES)))
         with pytest.raises(GritError, match=f"'temp' has no numbers.*{message}"):
             from_csv(path, targets="y", features=["temp"])
 

@@ -297,7 +297,7 @@ def test_tox21():
 def test_from_smiles():
     store = from_smiles([*SMILES, "nonsense("], np.arange(11) / 2, processes=1)
     assert (len(store), store.task.kind, store.manifest.skipped) == (10, "regression", 1)
-    several = from_smiles(SMILES, [[0, 1.5], [1, float("nan")]] * 5, processes=1)
+    several = from_smiles(SMILES, [[0, 1.5], [1, float("nan")], [1, 2.5], [0, 3.5], [1, 4.5]] * 2, processes=1)
     assert several.task.targets == ("y0", "y1")
     with pytest.raises(grit.GritError, match="expected one row for each of 10 molecules"):
         from_smiles(SMILES, [1.0, 2.0])

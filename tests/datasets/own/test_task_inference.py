@@ -33,7 +33,10 @@ def facts(*columns):
         ([["1e0", "2e0", "3e0"]], "regression", ()),
         ([["1e0", "0", "1"]], "binary", ("0", "1")),
         ([["1", "+1", "2", "03"]], "multiclass", ("1", "2", "3")),
-        ([[1, 2, 2, 1]], "regression", ()),
+        ([[1, 2, 2, 1]], "binary", ("1", "2")),
+        ([[-1, 1, 1]], "binary", ("-1", "1")),
+        ([["1.0", "2.0", "2.0"]], "regression", ()),
+        ([[1, 3, 3]], "regression", ()),
         ([["１", "２", "３"]], "multiclass", ("1", "2", "3")),
         ([["-", "+", "+"]], "binary", ("+", "-")),
         ([range(10)], "multiclass", tuple("0123456789")),
@@ -85,8 +88,10 @@ def test_parsing():
     assert (values[1], reason) == (7.0, None)
     assert numbers.parse(["", "n/a"]) == ((), "no target has a value")
     assert numbers.parse(["1", "high"]) == ((), "t1 is 'high', expected a number")
-    for text in ("inf", "-inf", "1_000", "0x10", "1,5", "1 000"):
+    for text in ("inf", "-inf", "1_000", "0x10", "1 000"):
         assert numbers.parse([text, "1"])[1] == f"t0 is {text!r}, expected a number"
+    hint = "(--decimal comma reads it as a number with a decimal comma)"
+    assert numbers.parse(["1,5", "1"])[1] == f"t0 is '1,5', expected a number {hint}"
     for text in ("1e39", "-1e39", "1e-50", "1e308"):
         beyond = f"t0 is {text!r}, beyond 32-bit numbers (about 1e-45 to 3e38); rescale the column"
         assert numbers.parse([text, "1"])[1] == beyond
@@ -95,6 +100,7 @@ def test_parsing():
     assert math.isnan(numbers.parse(["nan", "1"])[0][0])
     words = infer_targets(facts(["yes", "no"]))
     assert words.parse(["yes"]) == ((1.0,), None)
+    assert words.parse(["YES"]) == ((1.0,), None)
     assert words.parse(["maybe"]) == ((), "t0 is 'maybe', expected one of no, yes")
     labels = infer_targets(facts([0, 1], [1, 0]))
     assert labels.parse(["1.0", "0"]) == ((1.0, 0.0), None)

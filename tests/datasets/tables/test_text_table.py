@@ -46,7 +46,7 @@ def found(tmp_path, content, name="t.csv"):
 @pytest.mark.parametrize(
     ("content", "rows", "note"),
     [
-        ("smiles;y\nC;1,5\nCC;2,5\n", [["C", "1,5"], ["CC", "2,5"]], "separated by semicolons"),
+        ("smiles;y\nC;a,5\nCC;b,5\n", [["C", "a,5"], ["CC", "b,5"]], "separated by semicolons"),
         ("smiles|y\nC|1\n", [["C", "1"]], "separated by vertical bars"),
         ("smiles\ty\nC\t1\n", [["C", "1"]], "separated by tabs"),
         ("sep=;\nsmiles;y\nC;1\n", [["C", "1"]], "separated by semicolons"),
@@ -68,9 +68,9 @@ def test_the_line_that_names_the_separator_is_a_line(tmp_path):
 
 
 def test_the_ending_decides_between_separators_that_fit_equally(tmp_path):
-    text = "smiles\ty,z\nC\t1,2\n"
-    assert found(tmp_path, text, "t.tsv") == (["smiles", "y,z"], [["C", "1,2"]], [])
-    assert found(tmp_path, text, "t.csv")[:2] == (["smiles\ty", "z"], [["C\t1", "2"]])
+    text = "smiles\ty,z\nC\ta,b\n"
+    assert found(tmp_path, text, "t.tsv") == (["smiles", "y,z"], [["C", "a,b"]], [])
+    assert found(tmp_path, text, "t.csv")[:2] == (["smiles\ty", "z"], [["C\ta", "b"]])
 
 
 @pytest.mark.parametrize(

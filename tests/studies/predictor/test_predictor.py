@@ -55,7 +55,7 @@ def test_smoke(tmp_path, tables):
     pytest.importorskip("lightgbm")
     bench, said, tracked = begin(tmp_path, tables)
     assert tracked == [("fits", 3)]  # two seeds of the scaffold split, one random split
-    table = json.loads((bench.folder / "esol.json").read_text())
+    table = json.loads((bench.folder / "esol-scaffold.json").read_text())
     rows = {row["predictor"]: row for row in table["rows"]}
     assert set(rows) == {
         "GRIT",
@@ -83,11 +83,16 @@ def test_smoke(tmp_path, tables):
     remarks = " ".join(table["remarks"])
     for text in ("80 / 10 / 10 molecules", "1 rows unreadable", "seeds 0, 1", "no number here says", "1 epoch "):
         assert text in remarks
+    table = json.loads((bench.folder / "esol-random.json").read_text())
+    truth, predicted, *_ = held_out(bench.folder / "fits/esol-random-0")
+    rows = {row["predictor"]: row["test rmse ↓"] for row in table["rows"]}
+    assert float(rows["GRIT"]) == pytest.approx(np.sqrt(np.square(truth - predicted).mean()), abs=1e-4)
+    assert not any("ensemble" in column for column in table["rows"][0])
     covered = json.loads((bench.folder / "coverage.json").read_text())["rows"]
     by_kind = {(row["split"], row["predictor"]): row for row in covered}
     assert set(by_kind) == {("scaffold", "GRIT"), ("scaffold", "GRIT, ensemble of 2"), ("random", "GRIT")}
     assert by_kind["scaffold", "GRIT, ensemble of 2"]["mean coverage"] == pytest.approx(np.mean(shares))
-    for name in ("esol", "coverage"):
+    for name in ("esol-scaffold", "esol-random", "coverage"):
         assert b"<svg" in (bench.folder / f"{name}.svg").read_bytes()
     assert any(line.startswith("esol, random split, seed 0: test rmse grit") for line in said)
 

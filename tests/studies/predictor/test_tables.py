@@ -26,7 +26,7 @@ def made_up(values, chance=None, coverage=None):
 def test_the_best_is_first_whether_higher_or_lower_is_better():
     trials = [made_up({"grit": 0.7, "ensemble": 0.8, "forest": 0.9})]
     for name, first in (("esol", "GRIT"), ("bbbp", "forest")):
-        table = comparison_table(MOLECULE_DATA[name], trials, [0], "as it comes", "paper")
+        table = comparison_table(MOLECULE_DATA[name], "random", trials, [0], "as it comes", "paper")
         assert table.rows[0][0] == first
         assert any(f"best mean: {first}." in remark for remark in table.remarks)
 
@@ -37,7 +37,7 @@ def test_differences_are_paired_by_seed():
         made_up({"grit": one, "forest": other}, {"grit": {"forest": p}})
         for one, other, p in zip(grit, forest, chances, strict=True)
     ]
-    table = comparison_table(MOLECULE_DATA["esol"], trials, [0, 1, 2], "as it comes", "small")
+    table = comparison_table(MOLECULE_DATA["esol"], "scaffold", trials, [0, 1, 2], "as it comes", "small")
     rows = {row["predictor"]: row for row in table.tree()["rows"]}
     assert rows["forest"]["GRIT minus this"] == "-0.1333"
     assert float(rows["forest"]["GRIT: p over seeds"]) == pytest.approx(ttest_rel(grit, forest).pvalue, rel=0.05)

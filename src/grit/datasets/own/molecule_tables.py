@@ -19,6 +19,7 @@ from grit.datasets.own.data_notes import groups_of
 from grit.datasets.own.duplicates import check_duplicates
 from grit.datasets.own.molecule_stores import Chemistry, Dividing, Making, MoleculeStore, Seen, make_store
 from grit.datasets.own.number_columns import RowNumbers, check_number_columns, missing_numbers, read_numbers
+from grit.datasets.own.target_notes import check_varied, target_notes
 from grit.datasets.own.task_inference import ColumnFacts, Targets, TaskKind, cells_of, infer_targets
 from grit.datasets.pipeline.featurise_rows import Featurise, MoleculeRow, default_processes, molecule_pieces
 from grit.datasets.pipeline.write_store import Description, RowProgress
@@ -46,6 +47,7 @@ class MoleculeTable:
         standardise: ``none``, or ``parent`` for the neutral form of the largest part of each molecule.
         duplicates: What becomes of rows with the same molecule: ``keep`` uses all, ``merge`` makes one row with the mean or the
             majority of their targets, ``drop`` takes the first, ``error`` refuses. See `grit.datasets.own.duplicates`.
+        ignore_case: Whether classes that differ only in case or spaces are one.
         options: What the user says about the file: separator, encoding, sheet.
         features: Columns of numbers that a model reads beside the graph; blanks are missing numbers.
         descriptors: Entries of `grit.datasets.molecules.graph_inputs.DESCRIPTORS` that it reads, too.
@@ -63,6 +65,7 @@ class MoleculeTable:
         seed: int = 0,
         standardise: str = "none",
         duplicates: str = "keep",
+        ignore_case: bool = False,
         options: ReadOptions = NO_OPTIONS,
         features: str | Sequence[str] = (),
         descriptors: str | Sequence[str] = (),
@@ -71,6 +74,7 @@ class MoleculeTable:
         self.path, self.task, self.split, self.seed = Path(path), task, split, seed
         check_duplicates(duplicates)
         self.standardise, self.duplicates, self.featuriser = standardise, duplicates, own_featuriser(standardise)
+        self.ignore_case = ignore_case
         self.targets = (targets,) if isinstance(targets, str) else tuple(targets)
         self._table = open_table(self.path, (), options)
         found = None if smiles is not None else smiles_column(self._table)
@@ -115,6 +119,7 @@ class MoleculeTable:
             "table": self._table.sha256,
             "standardise": self.standardise,
             "duplicates": self.duplicates,
+            "treatment of case": "ignored" if self.ignore_case else "kept",
             **({} if self._table.options == NO_OPTIONS else {"read as": repr(tuple(self._table.options))}),
             **({} if file is None else {"split file": file.sha256}),
             **({} if self.weights is None else {"weights": self.weights}),
@@ -181,7 +186,8 @@ class MoleculeTable:
     ) -> MoleculeStore:
         """Turn the molecules into graphs; the arguments are those of `from_csv`."""
         kept, facts = self._content
-        targets = infer_targets(facts, self.task)
+        check_varied(facts)
+        targets = infer_targets(facts, self.task, ignore_case=self.ignore_case)
         if say is not None:
             for note in self.notes:
                 say(note)
@@ -204,7 +210,7 @@ class MoleculeTable:
             ),
             Dividing(self._choice, places, str(self.path)),
             self._featurise(with_fingerprints, () if self.inputs is None else self.inputs.descriptors),
-            Chemistry(self.standardise, self.duplicates),
+            Chemistry(self.standardise, self.duplicates, target_notes(facts, targets)),
             Making(None if out is None else Path(out), overwrite, processes or default_processes(), progress, say),
         )
         self._remember_groups(seen)
@@ -241,6 +247,7 @@ def from_csv(
     seed: int = 0,
     standardise: str = "none",
     duplicates: str = "keep",
+    ignore_case: bool = False,
     out: str | Path | None = None,
     overwrite: bool = False,
     made_by: str = "from_csv",
@@ -255,7 +262,7 @@ def from_csv(
     """Molecules from a table.
 
     Args:
-        path: See `MoleculeTable`, as are the next seven.
+        path: See `MoleculeTable`, as are the next eight.
         targets: See `MoleculeTable`.
         smiles: See `MoleculeTable`.
         task: See `MoleculeTable`.
@@ -263,6 +270,7 @@ def from_csv(
         seed: See `MoleculeTable`.
         standardise: See `MoleculeTable`.
         duplicates: See `MoleculeTable`.
+        ignore_case: See `MoleculeTable`.
         out: Folder of the new store; in memory if not given.
         overwrite: Whether a store at ``out`` is replaced.
         made_by: What the store says about who made it.
@@ -283,6 +291,7 @@ def from_csv(
         seed=seed,
         standardise=standardise,
         duplicates=duplicates,
+        ignore_case=ignore_case,
         features=features,
         descriptors=descriptors,
         weights=weights,
@@ -302,6 +311,7 @@ def from_smiles(
     seed: int = 0,
     standardise: str = "none",
     duplicates: str = "keep",
+    ignore_case: bool = False,
     name: str = "molecules",
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -320,7 +330,8 @@ def from_smiles(
     for row in cells:
         for fact, cell in zip(facts, row, strict=True):
             fact.see(cell)
-    targets = infer_targets(facts, task)
+    check_varied(facts)
+    targets = infer_targets(facts, task, ignore_case=ignore_case)
 
     def rows() -> Iterator[MoleculeRow]:
         for number, (each, row) in enumerate(zip(smiles, cells, strict=True)):
@@ -333,7 +344,7 @@ def from_smiles(
         Description(name, schema, targets.task, source=source, molecules=featuriser, counted="entry"),
         Dividing(choice, dict.fromkeys(range(len(smiles)), (None, "")), name),
         Featurise.named(featuriser, with_scaffolds=split == "scaffold", with_identities=True),
-        Chemistry(standardise, duplicates),
+        Chemistry(standardise, duplicates, target_notes(facts, targets)),
         Making(None if out is None else Path(out), overwrite, processes or default_processes(), None, say),
     )[0].store
 

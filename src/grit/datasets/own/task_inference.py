@@ -1,13 +1,14 @@
 """What a column of a table is: numbers to predict, or classes? Decided from its values, stated, and open to being told."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isfinite, nan
+from math import inf, isfinite, log, nan
 from typing import Literal
 
 import numpy as np
 
+from grit.datasets.tables.decimal_comma import has_comma
 from grit.datasets.tables.table import MISSING
 from grit.errors import GritError, shorten, shown
 from grit.graphs.chunk import Array
@@ -27,23 +28,51 @@ _MOSTLY = 0.9  # of the values, for a column with a few misprints to pass for nu
 
 @dataclass
 class ColumnFacts:
-    """What was seen of one target column."""
+    """What was seen of one target column.
+
+    Attributes:
+        name: Of the column.
+        present: Values that are not missing.
+        numbers: How many of them are numbers.
+        whole: How many are whole numbers, written as such.
+        distinct: Different values, of which no more than a thousand or so are kept.
+        counts: How often each of these occurs.
+        low: The smallest number.
+        high: The largest.
+        total: The sum of the numbers.
+        positive: How many of them are above 0.
+        log_total: The sum of the natural logarithms of those.
+    """
 
     name: str
     present: int = 0
     numbers: int = 0
     whole: int = 0
     distinct: set[str] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
+    low: float = inf
+    high: float = -inf
+    total: float = 0.0
+    positive: int = 0
+    log_total: float = 0.0
 
     def see(self, cell: Cell) -> None:
         """Take note of one value."""
         if is_missing(cell):
             return
         self.present += 1
+        text = cell_text(cell)
         if len(self.distinct) <= _MANY:
-            self.distinct.add(cell_text(cell))
-        if _number(cell) is not None:
+            self.distinct.add(text)
+        if text in self.distinct:
+            self.counts[text] = self.counts.get(text, 0) + 1
+        number = _number(cell)
+        if number is not None:
             self.numbers += 1
+            self.low, self.high, self.total = min(self.low, number), max(self.high, number), self.total + number
+            if number > 0:
+                self.positive += 1
+                self.log_total += log(number)
             # 2.0 and 2e0 look measured, 2 may be a class
             self.whole += cell.strip().lstrip("+-").isdecimal() if isinstance(cell, str) else isinstance(cell, int)
 
@@ -56,6 +85,22 @@ class ColumnFacts:
     def is_label(self) -> bool:
         """Whether all values are 0 or 1."""
         return {_number(text) for text in self.distinct} <= {0.0, 1.0} and self.numbers == self.present
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether the values are the whole numbers 1 and 2, or -1 and 1, by which tables often name two classes."""
+        return self.whole == self.present and {_number(text) for text in self.distinct} in ({1.0, 2.0}, {-1.0, 1.0})
+
+    def spellings(self) -> dict[str, list[str]]:
+        """The different words, those together that differ only in case or spaces, the commonest first."""
+        found: dict[str, list[str]] = {}
+        for text in sorted(self.distinct, key=lambda text: (-self.counts.get(text, 0), text)):
+            found.setdefault(_folded(text), []).append(text)
+        return found
+
+    def with_one_spelling(self) -> "ColumnFacts":
+        """The same with the commonest spelling of each word alone."""
+        return replace(self, distinct={names[0] for names in self.spellings().values()})
 
     @property
     def is_numbered_class(self) -> bool:
@@ -89,7 +134,9 @@ class Targets:
             value = target._value(cell)
             if value is None:
                 numbers = target.task.kind == "regression"
-                expected = "a number" if numbers else f"one of {', '.join(target._classes[:5])}"
+                expected = (
+                    f"a number{_comma_hint(cell_text(cell))}" if numbers else f"one of {', '.join(target._classes[:5])}"
+                )
                 return (), f"{name} is {shown(cell_text(cell))}, expected {expected}"
             if not _fits(value):
                 return (
@@ -118,7 +165,11 @@ class Targets:
             return float(self._classes.index(str(cell)))
         # 1.0 for the class 1
         matches = [place for place, name in enumerate(self._classes) if number is not None and _number(name) == number]
-        return float(matches[0]) if matches else None
+        # Active for the class active, unless both are classes
+        matches = matches or [
+            place for place, name in enumerate(self._classes) if _folded(name) == _folded(cell_text(cell))
+        ]
+        return float(matches[0]) if len(matches) == 1 else None
 
 
 def is_missing(cell: Cell) -> bool:
@@ -138,8 +189,18 @@ def cells_of(values: Array) -> list[list[Cell]]:
     return [["" if each is None or each != each else cell_text(each) for each in row] for row in values.tolist()]
 
 
-def infer_targets(columns: Sequence[ColumnFacts], kind: TaskKind | None = None) -> Targets:
-    """Decide the task from what was seen of its columns, or check the one that was named."""
+def infer_targets(
+    columns: Sequence[ColumnFacts], kind: TaskKind | None = None, *, ignore_case: bool = False
+) -> Targets:
+    """Decide the task from what was seen of its columns, or check the one that was named.
+
+    Args:
+        columns: What was seen of them.
+        kind: The task, if it is named.
+        ignore_case: Whether words that differ only in case or spaces are one class.
+    """
+    if ignore_case:
+        columns = [column.with_one_spelling() for column in columns]
     if not columns:
         raise GritError("name at least one target column.")
     for column in columns:
@@ -185,16 +246,23 @@ def _each_for_itself(columns: Sequence[ColumnFacts]) -> Targets:
 
 def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
     if len(columns) > 1:
-        labels = [column.name for column in columns if column.is_label]
-        if len(labels) == len(columns):
+        if all(column.is_label for column in columns):
             return "multilabel", f"{len(columns)} columns of 0, 1 and blanks"
+        labels = [column.name for column in columns if column.is_label or column.is_coded]
         if all(column.is_numeric for column in columns):
-            hint = f"; with --task mixed {', '.join(labels)}, of 0 and 1 alone, would be classes" if labels else ""
+            hint = (
+                f"; with --task mixed {', '.join(labels)}, of two whole numbers alone, would be classes"
+                if labels
+                else ""
+            )
             return "regression", f"{len(columns)} columns of numbers{hint}"
         return "mixed", "columns of numbers and of words"
     (column,) = columns
     if column.is_label:
         return "binary", "all values are 0 or 1"
+    if column.is_coded:
+        values = " or ".join(_class_names(column))
+        return "binary", f"all values are {values}, taken for two classes; --task regression reads them as numbers"
     if column.is_numbered_class:
         return "multiclass", f"{len(_class_names(column))} consecutive whole numbers"
     if column.is_numeric:
@@ -205,7 +273,8 @@ def _decide(columns: Sequence[ColumnFacts]) -> tuple[TaskKind, str]:
         return "multiclass", f"it holds {len(column.distinct)} different words"
     raise GritError(
         f"the target column {column.name!r} is text, such as {shown(_example(column))}, with "
-        f"{len(column.distinct)} different values in {column.present} rows: neither numbers nor classes. Name another column."
+        f"{len(column.distinct)} different values in {column.present} rows: neither numbers nor classes"
+        f"{_comma_hint(_example(column))}. Name another column."
     )
 
 
@@ -225,11 +294,20 @@ def _need(holds: bool, columns: Sequence[ColumnFacts], what: str, kind: str) -> 
         names = ", ".join(repr(column.name) for column in columns)
         odd = next((column for column in columns if not column.is_numeric), columns[0])
         examples = ", ".join(map(shorten, sorted(odd.distinct, key=lambda text: (_number(text) is not None, text))[:3]))
-        raise GritError(f"{kind} needs {what} in {names}; found for example {examples}.")
+        hint = _comma_hint(min(odd.distinct, key=lambda text: not has_comma(text)))
+        raise GritError(f"{kind} needs {what} in {names}; found for example {examples}{hint}.")
 
 
 def _example(column: ColumnFacts) -> str:
     return sorted(text for text in column.distinct if _number(text) is None)[0]
+
+
+def _comma_hint(text: str) -> str:
+    return " (--decimal comma reads it as a number with a decimal comma)" if has_comma(text) else ""
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
 
 
 def _number(cell: Cell) -> float | None:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from grit.datasets.tables.decimal_comma import decimal_named, why_unclear, with_point
 from grit.datasets.tables.source import TableSource
 from grit.errors import GritError, shorten
 
@@ -25,11 +26,13 @@ class ReadOptions(NamedTuple):
         separator: Between the cells of a text table: a character, or ``tab``.
         encoding: Of a text file, as Python names it, such as ``utf-8`` or ``cp1252``.
         sheet: Of a workbook, its name or its number from 1.
+        decimal: Of numbers written as text: ``comma`` or ``point``.
     """
 
     separator: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    decimal: str | None = None
 
 
 NO_OPTIONS = ReadOptions()
@@ -96,6 +99,7 @@ class Table(ABC):
         molecules: The column of SMILES, where the format says which it is.
         titles: The column of titles, where the format has them beside the columns.
         notes: Sentences about what was recognised, where a user may have meant something else.
+        comma_columns: Numbers of the columns whose numbers have decimal commas; rows have them with points.
     """
 
     def __init__(self, path: Path, columns: Sequence[str] = (), options: ReadOptions = NO_OPTIONS) -> None:
@@ -104,9 +108,13 @@ class Table(ABC):
         self.notes: list[str] = []
         self.molecules: str | None = None
         self.titles: str | None = None
+        self.comma_columns: frozenset[int] = frozenset()
         self._source = TableSource(path)
         self._is_read = False
+        decimal = decimal_named(options.decimal)
         self.header = self._open(self._source)
+        if decimal is not None:
+            self.comma_columns = frozenset(range(len(self.header)) if decimal == "comma" else ())
         self.need(columns)
 
     @abstractmethod
@@ -151,7 +159,13 @@ class Table(ABC):
         if record.reason is None and not any(field.strip() for field in fields):
             return TableRow(number, record.line, dict.fromkeys(self.columns, ""), "empty line")
         cells = {column: fields[at].strip() if at < len(fields) else "" for column, at in self._places.items()}
-        return TableRow(number, record.line, cells, record.reason or self._reason(record, cells))
+        reason = record.reason or self._reason(record, cells)
+        for column, at in self._places.items() if self.comma_columns else ():
+            if at in self.comma_columns:
+                unclear = why_unclear(cells[column])
+                reason = reason or (f"{column!r}: {unclear}" if unclear else None)
+                cells[column] = with_point(cells[column])
+        return TableRow(number, record.line, cells, reason)
 
     def _reason(self, record: Record, cells: dict[str, str]) -> str | None:
         fields, width = record.fields, len(self.header)

@@ -5,15 +5,17 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
+from grit.datasets.tables.decimal_comma import comma_columns
 from grit.datasets.tables.records import read_records
 from grit.datasets.tables.source import TableSource
-from grit.datasets.tables.table import Record, Table
+from grit.datasets.tables.table import MISSING, Record, Table, listed
 from grit.datasets.tables.text_lines import encoding_of, read_lines
 from grit.errors import GritError
 from grit.files.spreadsheet import unguarded
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _LOOKED_AT = 50  # lines below the header that tell the separator
+_LOOKED_AT_FOR_COMMAS = 1_000  # that tell whether numbers have decimal commas
 _LOOKED_AT_CHARACTERS = 1_000_000  # of them together
 _NAMED_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
@@ -44,7 +46,7 @@ class TextTable(Table):
         usual = "\t" if {".tsv", ".tab"} & {suffix.lower() for suffix in self.path.suffixes} else ","
         sample = list(self._sample())
         asked = separator_named(self.options.separator)
-        self.delimiter = asked or named or recognise_separator(first, sample, usual)
+        self.delimiter = asked or named or recognise_separator(first, sample[:_LOOKED_AT], usual)
         self._lines = chain(sample, self._lines)
         if self.delimiter not in (usual, asked):
             what = SEPARATORS.get(self.delimiter, repr(self.delimiter))
@@ -60,11 +62,23 @@ class TextTable(Table):
             raise GritError(
                 f"{str(self.path)!r} has no header: its first line is empty. Expected the names of columns."
             )
+        self._recognise_commas(names, sample)
         return names
+
+    def _recognise_commas(self, names: Sequence[str], sample: Sequence[str]) -> None:
+        rows = (_cells(line, self.delimiter) for line in sample)
+        found = comma_columns(rows, len(names))
+        if not found or self.options.decimal is not None:
+            return
+        self.comma_columns = found
+        where = listed([names[place] for place in sorted(found)])
+        self.notes.append(
+            f"{self.path.name}: numbers have decimal commas in {where} (--decimal point leaves them as they are)."
+        )
 
     def _sample(self) -> Iterator[str]:
         size = 0
-        for line in islice(self._lines, _LOOKED_AT):
+        for line in islice(self._lines, _LOOKED_AT_FOR_COMMAS):
             yield line
             size += len(line)
             if size > _LOOKED_AT_CHARACTERS:
@@ -108,6 +122,15 @@ def recognise_separator(header: str, sample: Sequence[str], usual: str) -> str:
         return width > 1, agreeing / max(1, len(filled)) if width > 1 else 0, width, separator == usual
 
     return max(SEPARATORS, key=fit)
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    """The cells of a line without those that stand for no value; none if it cannot be read."""
+    try:
+        cells = next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return []
+    return ["" if cell.strip().lower() in MISSING else cell for cell in cells]
 
 
 def _width(line: str, separator: str, *, strict: bool) -> int:

@@ -24,11 +24,20 @@ _SHORT = (
     "The budget {!r} trains for few epochs so that it fits a laptop: it says how GRIT does after so short a training, not how "
     "good it can be. `--budget paper` trains by the preset 'default' to its end."
 )
+_DIVIDED = {
+    "scaffold": "one scaffold split, seeds {}: mean ± s.d. over the seeds of models, forests and boosting",
+    "random": "random splits, seeds {}: mean ± s.d. over the splits",
+}
+_PAIRED = {
+    "scaffold": "p over seeds: paired t-test (training noise only, as the split is the same)",
+    "random": "p over seeds: paired t-test over the splits, which share molecules, so that it is somewhat too small",
+}
 _NOTHING = "The budget 'smoke' trains a tiny model on few molecules: no number here says how good a predictor is."
 
 
 def comparison_table(
     data: MoleculeData,
+    split: str,
     trials: Sequence[Trial],
     seeds: Sequence[int],
     how: str,
@@ -39,7 +48,8 @@ def comparison_table(
 
     Args:
         data: The data set.
-        trials: One for each seed, all on one scaffold split.
+        split: ``scaffold``, the same for all trials, or ``random``, another for each.
+        trials: One for each seed.
         seeds: Of them.
         how: How GRIT was trained.
         budget: Of the study.
@@ -47,35 +57,36 @@ def comparison_table(
     """
     better = METRICS[data.metric].higher_is_better
     names = sorted(_names(trials), key=lambda name: _mean(trials, name), reverse=better)
+    rivals = [(ONE, "GRIT"), *([(SEVERAL, "ensemble")] if SEVERAL in names else [])]
     rows = [
         [
             trials[0].titles[name],
             mean_and_sd(summarise([trial.values[name] for trial in trials])),
-            *_beside(trials, ONE, name),
-            *_beside(trials, SEVERAL, name),
+            *(cell for one, _ in rivals for cell in _beside(trials, one, name)),
             round(float(np.mean([trial.seconds[name] for trial in trials])), 1),
         ]
         for name in names
     ]
     columns = [f"test {data.metric} {'↑' if better else '↓'}"]
-    for title in ("GRIT", "ensemble"):
+    for _, title in rivals:
         columns += [f"{title} minus this", f"{title}: p over seeds", f"{title}: clear in"]
     train, val, test = trials[0].sizes
     best = trials[0].titles[names[0]]
     shown = [
-        f"{train:,} / {val:,} / {test:,} molecules of train, validation and test, {trials[0].skipped:,} rows unreadable; one "
-        f"scaffold split, seeds {', '.join(map(str, seeds))}: mean ± s.d. over the seeds of models, forests and boosting. The "
-        f"best mean: {best}.",
+        f"{train:,} / {val:,} / {test:,} molecules of train, validation and test, {trials[0].skipped:,} rows unreadable; "
+        f"{_DIVIDED[split].format(', '.join(map(str, seeds)))}. The best mean: {best}.",
         f"GRIT: {how}, the epoch chosen by validation. Simple predictors: as they come, from the training molecules. No setting "
         "was chosen by the test molecules.",
-        "p over seeds: paired t-test (training noise only, as the split is the same). Clear in: seeds in which the paired "
-        f"bootstrap over test molecules has p < {CLEAR:g}.",
+        f"{_PAIRED[split]}. Clear in: seeds in which the paired bootstrap over test molecules has p < {CLEAR:g}.",
         "Seconds: wall time of training, the mean of the seeds; an upper bound where the machine did other work.",
         _NOTHING if budget == "smoke" else _SHORT.format(budget) if budget == "small" else "",
         *remarks,
     ]
     return ResultsTable(
-        f"Predictors on {data.title}, scaffold split", ("predictor", *columns, "seconds"), rows, [s for s in shown if s]
+        f"Predictors on {data.title}, {split} split{'s' * (split == 'random')}",
+        ("predictor", *columns, "seconds"),
+        rows,
+        [s for s in shown if s],
     )
 
 
@@ -167,12 +178,12 @@ def _shares(trials: Sequence[Trial], one: str) -> list[float]:
     return [share for trial in trials if (share := trial.coverage.get(one)) is not None]
 
 
-def comparison_figure(data: MoleculeData, trials: Sequence[Trial]) -> "Figure":
+def comparison_figure(data: MoleculeData, split: str, trials: Sequence[Trial]) -> "Figure":
     """The test metric of each predictor, a dot for each seed and a line at the mean, the best on top."""
     better = METRICS[data.metric].higher_is_better
     names = sorted(_names(trials), key=lambda name: _mean(trials, name), reverse=not better)
     rows = {trials[0].titles[name]: [trial.values[name] for trial in trials] for name in names}
-    return _dots(rows, f"test {data.metric}, {'higher' if better else 'lower'} is better", data.title)
+    return _dots(rows, f"test {data.metric}, {'higher' if better else 'lower'} is better", f"{data.title}, {split}")
 
 
 def coverage_figure(found: Mapping[tuple[str, str], Sequence[Trial]]) -> "Figure":
