@@ -2,6 +2,8 @@ import resource
 import subprocess
 import sys
 
+import grit
+
 
 def run(*arguments, code=0):
     done = subprocess.run([sys.executable, "-m", "grit", *arguments], capture_output=True, text=True, timeout=120)
@@ -24,6 +26,10 @@ def test_help_is_quick():
     before = spent()
     assert "recipes" in run("--help").stdout
     assert spent() - before < 0.5
+
+
+def test_version():
+    assert run("--version").stdout == f"grit {grit.__version__}\n"
 
 
 def test_recipes():

@@ -282,6 +282,10 @@ def test_overrides():
         ("zinc", ["epochs=3"], r"epochs: unknown key \(did you mean 'train.epochs'\?\)"),
         ("zinc", ["model.lr=3"], r"model.lr: unknown key \(did you mean 'train.lr'\?\)"),
         ("zinc", ["num_layer=3"], r"did you mean 'model.num_layers'\?"),
+        ("zinc", ["name=gcn"], r"did you mean 'encoding.name' or 'model.name'\?"),
+        ("zinc", ["metric=mae"], r"did you mean 'train.metric'\?"),
+        ("zinc", ["factor=0.1"], r"did you mean 'train.plateau.factor'\?"),
+        ("zinc", ["min_lrr=1"], r"did you mean 'train.plateau.min_lr'\?"),
         ("zinc", ["train.lr=abc"], "train.lr: got 'abc': expected a number"),
         ("zinc", ["train.lr="], "override 'train.lr=' has no value; write train.lr=null for none"),
         ("zinc", ["=3"], "override '=3' is not of the form key=value"),
@@ -405,3 +409,11 @@ def test_a_file_stands_for_a_preset(tmp_path):
         preset_recipe("mine", schema)
     with pytest.raises(grit.GritError, match=r"cannot read the recipe .*gone.yaml"):
         preset_recipe(str(tmp_path / "gone.yaml"), schema)
+
+
+def test_every_key_without_its_section_is_found():
+    recipe = grit.load_recipe("zinc").model_dump()
+    for section in ("encoding", "model", "train"):
+        for key in recipe[section]:
+            with pytest.raises(grit.GritError, match=rf"^[^?]*did you mean [^?]*'{section}\.{key}'"):
+                grit.load_recipe("zinc", f"{key}=1")

@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import entry_points
+from typing import Annotated
 
 import typer
 
@@ -23,6 +24,7 @@ from grit.cli import (
     tune,
 )
 from grit.cli.failures import exit_code_of
+from grit.version import VERSION
 
 app = typer.Typer(
     name="grit",
@@ -31,6 +33,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"grit {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("train")(train.train)
 app.command("sweep")(sweep.sweep)
 app.command("runs")(runs.runs)
@@ -54,7 +73,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    if "--help" not in sys.argv and entry_points(group="grit.plugins"):
+    if not {"--help", "--version"} & set(sys.argv) and entry_points(group="grit.plugins"):
         from grit.recipe.plugins import load_installed_plugins
 
         load_installed_plugins()

@@ -4,7 +4,7 @@ A file that says ``base: zinc``, or ``base: mine.yaml``, names only what it chan
 """
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -249,7 +249,7 @@ class _Explainer:
         path = [str(part) for part in detail["loc"]]
         dotted = shorten(".".join(path) or "recipe")
         if detail["type"] == "extra_forbidden":
-            names = self._names(path[:-1])
+            names = list(self._part(path[:-1]).model_fields)
             return f"{dotted}: unknown key{self._nearest_key(path[-1], names)}. Known here: {', '.join(names)}."
         if detail["type"] == "missing":
             return f"{dotted}: missing, and it has no default."
@@ -258,30 +258,44 @@ class _Explainer:
         given = "" if of_whole else f"got {shown(detail['input'])}: "
         return f"{dotted}: {given}{message.rstrip('.')}."
 
-    def _names(self, path: Sequence[str]) -> list[str]:
-        """Keys of the part of the tree at ``path``."""
+    def _part(self, path: Sequence[str]) -> type[BaseModel]:
+        """The type of the part of the tree at ``path``."""
         section = self.sections[path[0]] if path else Recipe
         for name in path[1:]:
             section = _section(section.model_fields[name].annotation) or section
-        return list(section.model_fields)
+        return section
 
     def _nearest_key(self, word: str, names: list[str]) -> str:
         """A hint at the key that was meant: here, or in another section."""
-        elsewhere = {
-            name: f"{section}.{name}" for section in reversed(self.sections) for name in self._names([section])
-        }
+        elsewhere: dict[str, list[str]] = {}
+        for section in self.sections:
+            for path in self._paths([section]):
+                elsewhere.setdefault(path[-1], []).append(".".join(path))
         if word in elsewhere:
-            return f" (did you mean {elsewhere[word]!r}?)"
+            return _did_you_mean(elsewhere[word])
         if hint := _nearest(word, names):
             return hint
         match = difflib.get_close_matches(word[:100], elsewhere, n=1, cutoff=0.7)
-        return f" (did you mean {elsewhere[match[0]]!r}?)" if match else ""
+        return _did_you_mean(elsewhere[match[0]]) if match else ""
+
+    def _paths(self, path: list[str]) -> Iterator[list[str]]:
+        """Where the keys of the part of the tree at ``path`` are, and those of the parts within."""
+        for name, field in self._part(path).model_fields.items():
+            yield [*path, name]
+            if _section(field.annotation) is not None:
+                yield from self._paths([*path, name])
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:
     """The part of the tree that a field holds; None if it holds a value."""
     options = [annotation, *getattr(annotation, "__args__", ())]
     return next((option for option in options if isinstance(option, type) and issubclass(option, BaseModel)), None)
+
+
+def _did_you_mean(paths: Sequence[str]) -> str:
+    """The hint at keys. What is published is seldom meant where training has a key of that name."""
+    meant = [path for path in paths if not path.startswith("paper.")] or paths
+    return f" (did you mean {' or '.join(map(repr, meant))}?)"
 
 
 def _nearest(word: str, options: list[str]) -> str:
